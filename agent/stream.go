@@ -28,11 +28,13 @@ func ParseMailStream(field, text string) (s MailStream, err error) {
 // StreamUse counts what passed between mail and the agent's standard streams.
 type StreamUse struct {
 	Sent     int64 `json:"sent"`               // lines of stdout
-	Refused  int64 `json:"refused,omitempty"`  // lines that were not sent: too long, or no JSON where that is asked for
-	Unsent   int64 `json:"unsent,omitempty"`   // lines that could not be sent before the end
+	Refused  int64 `json:"refused,omitempty"`  // lines that were not sent: too long, not UTF-8, or no JSON where that is asked for
+	Unsent   int64 `json:"unsent,omitempty"`   // lines that could not be sent; where the run ended during the wait, the first may have been
 	WaitedMS int64 `json:"waited_ms"`          // stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away
 	Received int64 `json:"received"`           // messages that were written to stdin
 	Rejected int64 `json:"rejected,omitempty"` // messages that no line can carry; they are dead letters
+	// Error says why nothing more passed; empty: nothing kept it from that.
+	Error string `json:"error,omitempty"`
 }
 
 // HasStreams reports whether a standard stream is joined to mail.

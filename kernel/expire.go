@@ -4,7 +4,10 @@ import (
 	"sync"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/kernel/lease"
+	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
 
@@ -102,12 +105,13 @@ func (k *Kernel) expireMail() (err error) {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	return k.engine.Update("mail", func(tx *store.KernelTx) error {
+	return k.engine.Within(agent.Run{}, "mail", "", func(c *service.Call) (out service.Outcome, err error) {
 		for _, box := range due {
-			if err := lease.Expire(tx, box, k.engine.Now()); err != nil {
-				return err
+			if err := lease.Expire(c.Tx, box, c.Now); err != nil {
+				return out, err
 			}
+			out.Topics = append(out.Topics, mail.Room(box.Owner))
 		}
-		return nil
+		return out, nil
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,18 +18,19 @@ import (
 // mailStreams join an agent's standard streams to mail: the run itself calls mail.send for each line, and
 // mail.receive and mail.ack for its input, through all stages of an agent's call. nil has no streams.
 type mailStreams struct {
-	call   func(ctx context.Context, method string, params any) (json.RawMessage, error)
-	failed func(flag string, err error) // may be nil
-	out    *mailOut                     // nil: stdout is not joined
-	in     *mailIn                      // nil: stdin is not joined
+	call    func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	changes func() <-chan struct{}       // closed when what the run may do or spend has changed
+	failed  func(flag string, err error) // may be nil
+	out     *mailOut                     // nil: stdout is not joined
+	in      *mailIn                      // nil: stdin is not joined
 
 	mu      sync.Mutex // guards the following
 	use     agent.StreamUse
-	waiting time.Time // since when stdout is not read; zero: it is
+	waiting time.Time // when the attempt to send a line began; zero: none is under way
 }
 
 func newMailStreams(s *share, spec agent.Spec, failed func(string, error)) *mailStreams {
-	m := &mailStreams{failed: failed, call: s.callOwn}
+	m := &mailStreams{failed: failed, call: s.callOwn, changes: s.changes}
 	if to, err := agent.ParseMailStream("", spec.Kernel.StdoutTo); err == nil {
 		m.out = &mailOut{streams: m, to: to, key: string(agent.NewID())}
 		m.out.ctx, m.out.cancel = context.WithCancel(s.ctx)
@@ -76,30 +77,67 @@ func (s *share) joinMail(spec agent.Spec) error {
 	return nil
 }
 
-// The pauses between two attempts at a call that was not possible.
 const (
-	mailAgain     = 50 * time.Millisecond
-	mailAgainMost = time.Second
+	mailAgain     = 50 * time.Millisecond // the pause before the second attempt; doubled before each one after
+	mailAwayMost  = time.Second           // the longest one while cloved is away
+	mailAgainMost = time.Minute           // and after a refusal, which is in the audit log
+	// mailFull is how long one call waits for place in a mailbox. It is asked again.
+	mailFull = time.Minute
 )
 
-// passes reports whether the same call may be possible later: a mailbox is full, a budget is spent, or cloved
-// is away. An error that is no refusal is of the way to cloved.
-func passes(err error) bool {
-	var refusal *api.Error
-	return !errors.As(err, &refusal) || slices.Contains([]api.Code{api.CodeBusy, api.CodeBudget, api.CodeDraining, api.CodeInternal, api.CodeStorage}, refusal.Code)
+// mailFaulty bounds the time for which a fault of cloved's, or its full disk, is no end of a stream.
+var mailFaulty = time.Minute
+
+// untilNews is a pause that ends at once when the run's standing has changed, but not before mailAwayMost.
+func untilNews(ctx context.Context, pause time.Duration, news <-chan struct{}) {
+	after := func(d time.Duration, or <-chan struct{}) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-or:
+		case <-ctx.Done():
+		}
+	}
+	after(min(pause, mailAwayMost), nil)
+	after(max(0, pause-mailAwayMost), news)
 }
 
-// until calls until it is answered, refused for good, or ctx ends. delayed is called before each pause.
-func (m *mailStreams) until(ctx context.Context, method string, params any, delayed func()) (json.RawMessage, error) {
-	for pause := mailAgain; ; pause = min(2*pause, mailAgainMost) {
+// until calls until it is answered, refused for good, or ctx ends. begins is called before each attempt.
+func (m *mailStreams) until(ctx context.Context, method string, params any, begins func()) (json.RawMessage, error) {
+	var faulty time.Time // since when each answer is a fault; zero: it is not
+	for pause := mailAgain; ; pause *= 2 {
+		news, began := m.changes(), time.Now()
+		begins()
 		text, err := m.call(ctx, method, params)
-		if err == nil || ctx.Err() != nil || !passes(err) {
+		if err == nil || ctx.Err() != nil {
 			return text, err
 		}
-		delayed()
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if time.Since(began) >= mailAgainMost/2 { // it has waited in cloved
+			pause = mailAgain
+		}
+		var refusal *api.Error
+		fault := false
+		switch errors.As(err, &refusal); {
+		case refusal == nil, refusal.Code == api.CodeDraining, refusal.Code == api.CodeBusy && refusal.Data.Rule == "":
+			pause = min(pause, mailAwayMost)
+		case refusal.Code == api.CodeBusy, refusal.Code == api.CodeBudget:
+			pause = min(pause, mailAgainMost)
+		case refusal.Code == api.CodeInternal, refusal.Code == api.CodeStorage:
+			pause, fault = min(pause, mailAwayMost), true
+		default:
+			return text, err
+		}
+		switch {
+		case !fault:
+			faulty = time.Time{}
+		case faulty.IsZero():
+			faulty = began
+		case time.Since(faulty) >= mailFaulty:
+			return text, err
+		}
+		untilNews(ctx, pause, news)
+		if ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -109,6 +147,12 @@ func (m *mailStreams) count(change func(*agent.StreamUse)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.use)
+}
+
+// end notes for the record why nothing more passes.
+func (m *mailStreams) end(flag string, err error) {
+	m.count(func(u *agent.StreamUse) { u.Error = strings.TrimPrefix(u.Error+"; "+flag+": "+err.Error(), "; ") })
+	m.say(flag, err)
 }
 
 func (m *mailStreams) say(flag string, err error) {

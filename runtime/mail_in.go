@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -31,13 +32,16 @@ func (i *mailIn) feed(to io.Writer) {
 	}
 	for i.ctx.Err() == nil {
 		if err := i.one(to); err != nil {
-			if i.ctx.Err() == nil {
-				i.streams.say("--stdin-from", fmt.Errorf("no more is read from the mailbox: %w", err))
+			if i.ctx.Err() == nil && !errors.Is(err, errNotRead) {
+				i.streams.end("--stdin-from", fmt.Errorf("no more is read from the mailbox: %w", err))
 			}
 			return
 		}
 	}
 }
+
+// errNotRead ends the input of an agent that reads no more, or has ended: that is no fault.
+var errNotRead = errors.New("the agent has closed its input")
 
 // one waits for a message, writes it and acknowledges it.
 func (i *mailIn) one(to io.Writer) error {
@@ -54,7 +58,7 @@ func (i *mailIn) one(to io.Writer) error {
 		line, why := i.line(m)
 		if ack.Reject = why; why == "" {
 			if _, err := to.Write(line); err != nil {
-				return err
+				return errNotRead
 			}
 		}
 		_, err := i.streams.until(i.ctx, agents.MailAck.Name, ack, func() {})

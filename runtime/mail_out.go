@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -32,7 +33,7 @@ type mailOut struct {
 	said  bool // that a line was refused
 }
 
-// Write fails with EPIPE when nobody can receive the lines: the agent gets that error then, or SIGPIPE, as from
+// Write fails with EPIPE when nothing can receive the lines: the agent gets that error then, or SIGPIPE, as from
 // a shell's pipe without a reader.
 func (o *mailOut) Write(data []byte) (int, error) {
 	for rest := data; ; {
@@ -43,6 +44,7 @@ func (o *mailOut) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		if err := o.send(); err != nil {
+			o.streams.count(func(u *agent.StreamUse) { u.Unsent += int64(bytes.Count(after, []byte{'\n'})) })
 			return 0, err
 		}
 		rest = after
@@ -71,16 +73,25 @@ func (o *mailOut) send() error {
 		o.refuse(err)
 		return nil
 	}
-	params := api.MailSendParams{To: o.to.Name, Body: body, Keyed: api.Keyed{Key: o.key + "-" + strconv.FormatInt(o.lines, 10)}}
-	_, err = o.streams.until(o.ctx, agents.MailSend.Name, params, o.waits)
-	o.read()
+	params := api.MailSendParams{To: o.to.Name, Body: body, WaitMS: mailFull.Milliseconds(), Keyed: api.Keyed{Key: o.key + "-" + strconv.FormatInt(o.lines, 10)}}
+	text, err := o.streams.until(o.ctx, agents.MailSend.Name, params, o.attempt)
+	var result api.MailSendResult
 	if err == nil {
-		o.streams.count(func(u *agent.StreamUse) { u.Sent++ })
+		err = json.Unmarshal(text, &result)
+	}
+	if err == nil {
+		o.streams.count(func(u *agent.StreamUse) {
+			u.Sent, u.WaitedMS, o.streams.waiting = u.Sent+1, u.WaitedMS+result.WaitedMS, time.Time{}
+		})
 		return nil
 	}
+	o.attempt() // the last one was in vain, too
 	o.over = true
-	o.streams.count(func(u *agent.StreamUse) { u.Unsent++ })
-	o.streams.say("--stdout-to", fmt.Errorf("line %d and those after it are not sent: %w", o.lines, err))
+	o.streams.count(func(u *agent.StreamUse) { u.Unsent, o.streams.waiting = u.Unsent+1, time.Time{} })
+	if o.ctx.Err() != nil {
+		err = errors.New("the run has ended, and its mailbox was full, a budget spent or cloved away until then")
+	}
+	o.streams.end("--stdout-to", fmt.Errorf("line %d and those after it are not sent: %w", o.lines, err))
 	if o.ctx.Err() != nil {
 		return nil // the agent has ended, and its output is read to the end
 	}
@@ -90,14 +101,15 @@ func (o *mailOut) send() error {
 // body is the line as a message.
 func (o *mailOut) body(line []byte) (body json.RawMessage, err error) {
 	if len(line) > api.BodyMost {
-		return nil, fmt.Errorf("it has more than %d bytes", api.BodyMost)
+		return nil, fmt.Errorf("it has more than %d bytes; larger ones are blobs, which the program sends itself (docs/mail.md)", api.BodyMost)
 	}
 	// With the escapes that the call will have: those count.
+	if !utf8.Valid(line) {
+		return nil, errors.New("it is not UTF-8")
+	}
 	var value any = string(line)
 	if o.to.JSON {
-		if value = json.RawMessage(line); !utf8.Valid(line) {
-			return nil, errors.New("it is not UTF-8")
-		}
+		value = json.RawMessage(line)
 	}
 	if body, err = json.Marshal(value); err != nil {
 		return nil, err
@@ -114,20 +126,25 @@ func (o *mailOut) refuse(why error) {
 	}
 }
 
-// waits notes that the pipe is not read from now on, and read that it is again.
-func (o *mailOut) waits() {
+// attempt notes that a line is sent from now on; what was tried before was a wait.
+func (o *mailOut) attempt() {
 	o.streams.mu.Lock()
 	defer o.streams.mu.Unlock()
-	if o.streams.waiting.IsZero() {
-		o.streams.waiting = time.Now()
+	now := time.Now()
+	if !o.streams.waiting.IsZero() {
+		o.streams.use.WaitedMS += now.Sub(o.streams.waiting).Milliseconds()
 	}
+	o.streams.waiting = now
 }
 
-func (o *mailOut) read() {
-	o.streams.mu.Lock()
-	defer o.streams.mu.Unlock()
-	if !o.streams.waiting.IsZero() {
-		o.streams.use.WaitedMS += time.Since(o.streams.waiting).Milliseconds()
-		o.streams.waiting = time.Time{}
+// tee writes all to the reader of standard output and to mail. An error of the first, such as a full disk, keeps
+// nothing from the second, and a pipe that one of them has closed is closed for the agent.
+type tee struct{ reader, mail io.Writer }
+
+func (t tee) Write(data []byte) (int, error) {
+	_, err := t.reader.Write(data)
+	if errors.Is(err, unix.EPIPE) {
+		return 0, err
 	}
+	return t.mail.Write(data)
 }

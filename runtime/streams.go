@@ -122,14 +122,14 @@ func (s *streams) connectPipes(streams IO) (err error) {
 		return err
 	}
 	s.stdin, s.agentSide = stdin, []*os.File{in}
-	for _, to := range []*os.File{streams.Stdout, streams.Stderr} {
+	for i, to := range []*os.File{streams.Stdout, streams.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
 		}
 		s.agentSide = append(s.agentSide, w)
-		if out := s.mail.output(); out != nil && to == streams.Stdout {
-			s.pump(io.MultiWriter(streams.display(to), out), r, out.finish)
+		if out := s.mail.output(); out != nil && i == 0 {
+			s.pump(tee{streams.display(to), out}, r, out.finish)
 		} else {
 			s.pump(streams.display(to), r, func() {})
 		}
