@@ -21,6 +21,7 @@ type mailStreams struct {
 	call    func(ctx context.Context, method string, params any) (json.RawMessage, error)
 	changes func() <-chan struct{}       // closed when what the run may do or spend has changed
 	failed  func(flag string, err error) // may be nil
+	faulty  time.Duration                // mailFaulty, but for tests
 	out     *mailOut                     // nil: stdout is not joined
 	in      *mailIn                      // nil: stdin is not joined
 
@@ -30,7 +31,7 @@ type mailStreams struct {
 }
 
 func newMailStreams(s *share, spec agent.Spec, failed func(string, error)) *mailStreams {
-	m := &mailStreams{failed: failed, call: s.callOwn, changes: s.changes}
+	m := &mailStreams{failed: failed, call: s.callOwn, changes: s.changes, faulty: mailFaulty}
 	if to, err := agent.ParseMailStream("", spec.Kernel.StdoutTo); err == nil {
 		m.out = &mailOut{streams: m, to: to, key: string(agent.NewID())}
 		m.out.ctx, m.out.cancel = context.WithCancel(s.ctx)
@@ -83,10 +84,9 @@ const (
 	mailAgainMost = time.Minute           // and after a refusal, which is in the audit log
 	// mailFull is how long one call waits for place in a mailbox. It is asked again.
 	mailFull = time.Minute
+	// mailFaulty bounds the time for which a fault of cloved's, or its full disk, is no end of a stream.
+	mailFaulty = time.Minute
 )
-
-// mailFaulty bounds the time for which a fault of cloved's, or its full disk, is no end of a stream.
-var mailFaulty = time.Minute
 
 // untilNews is a pause that ends at once when the run's standing has changed, but not before mailAwayMost.
 func untilNews(ctx context.Context, pause time.Duration, news <-chan struct{}) {
@@ -133,7 +133,7 @@ func (m *mailStreams) until(ctx context.Context, method string, params any, begi
 			faulty = time.Time{}
 		case faulty.IsZero():
 			faulty = began
-		case time.Since(faulty) >= mailFaulty:
+		case time.Since(faulty) >= m.faulty:
 			return text, err
 		}
 		untilNews(ctx, pause, news)

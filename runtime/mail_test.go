@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,8 @@ type mailbox struct {
 	Kernel // none: no other method is called
 	sent   []api.MailSendParams
 	full   atomic.Bool
-	refuse error
+	refuse atomic.Pointer[api.Error]
+	calls  atomic.Int64
 	have   []api.Mail
 	acked  []api.MailAckParams
 }
@@ -30,16 +32,27 @@ type mailbox struct {
 func (b *mailbox) Call(ctx context.Context, _ agent.ID, method string, text json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case agents.MailSend.Name:
-		if b.full.Load() {
-			return nil, api.Failure(api.CodeBusy, "", "full")
-		}
-		if b.refuse != nil {
-			return nil, b.refuse
+		b.calls.Add(1)
+		if refusal := b.refuse.Load(); refusal != nil {
+			return nil, refusal
 		}
 		var p api.MailSendParams
-		err := json.Unmarshal(text, &p)
+		if err := json.Unmarshal(text, &p); err != nil {
+			return nil, err
+		}
+		began, waited := time.Now(), time.Duration(0)
+		for b.full.Load() {
+			if waited = time.Since(began); waited.Milliseconds() >= p.WaitMS {
+				return nil, p.WaitOver()
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return nil, api.Failure(api.CodeCancelled, "", "cancelled")
+			}
+		}
 		b.sent = append(b.sent, p)
-		return json.RawMessage("{}"), err
+		return json.Marshal(api.MailSendResult{WaitedMS: waited.Milliseconds()})
 	case agents.MailReceive.Name:
 		if len(b.have) == len(b.acked) {
 			<-ctx.Done()
@@ -70,7 +83,7 @@ func TestLinesAreMessages(t *testing.T) {
 		refused        int64
 	}{
 		{"mail:a", "one\ntw|o\n\nthree", `"one" "two" "" "three"`, 0},
-		{"mail:a", `{"a":1}` + "\n<\xff>\n", `"{\"a\":1}" "\u003c\ufffd\u003e"`, 0},
+		{"mail:a", `{"a":1}` + "\n<\xff>\n<é>\n", `"{\"a\":1}" "\u003cé\u003e"`, 1},
 		{"mail:a", long + "\n" + long + "|" + long + "\nend\n", `"end"`, 2},
 		{"mail:a", strings.Repeat("<", api.BodyMost/3) + "\nend", `"end"`, 1}, // each has six bytes in JSON
 		{"mail:a,json", "{\"a\": 1}\nno\n\n\"\xff\"\n[2]\n", `{"a":1} [2]`, 3},
@@ -119,12 +132,74 @@ func TestAFullMailboxHoldsTheWriter(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	if u := m.used(); u.Sent != 2 || u.WaitedMS < 40 {
-		t.Errorf("%+v", u)
+	if u := m.used(); u.Sent != 2 || u.WaitedMS < 40 || box.calls.Load() != 2 {
+		t.Errorf("%+v, %d calls", u, box.calls.Load())
 	}
-	box.refuse = api.Failure(api.CodeNotFound, "", "no receiver")
-	if _, err := m.out.Write([]byte("lost\n")); !errors.Is(err, unix.EPIPE) || m.used().Unsent != 1 {
+	box.refuse.Store(api.Failure(api.CodeNotFound, "", "no receiver"))
+	if _, err := m.out.Write([]byte("lost\nalso\n")); !errors.Is(err, unix.EPIPE) || m.used().Unsent != 2 || !strings.Contains(m.used().Error, "line 3 and those after it are not sent: no receiver") {
 		t.Error(err, m.used())
+	}
+}
+
+// While a budget is spent the line is tried seldom, and at once when the run's standing has changed.
+func TestASpentBudgetHoldsTheWriter(t *testing.T) {
+	t.Parallel()
+	box := &mailbox{}
+	box.refuse.Store(api.Failure(api.CodeBudget, "", "spent"))
+	s := &share{kernel: box, ctx: t.Context(), standings: make(chan api.Standing, 1)}
+	m := newMailStreams(s, agent.Spec{Kernel: agent.Kernel{StdoutTo: "mail:a"}}, nil)
+	written := make(chan error, 1)
+	go func() { _, err := m.out.Write([]byte("line\n")); written <- err }()
+	time.Sleep(4 * time.Second) // without the bound by refusals there would be more calls
+	if calls := box.calls.Load(); calls > 8 {
+		t.Errorf("%d calls", calls)
+	}
+	box.refuse.Store(nil)
+	for began := time.Now(); ; { // the news of one standing may have been there before the call
+		s.changed(api.Standing{})
+		select {
+		case err := <-written:
+			if u := m.used(); err != nil || u.Sent != 1 || u.WaitedMS < 3000 || time.Since(began) > 30*time.Second {
+				t.Errorf("%v, %+v after %s", err, u, time.Since(began))
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Faults of cloved end the stream after a while, and the record says why. One that is over before does not.
+func TestFaultsEndAStream(t *testing.T) {
+	t.Parallel()
+	for _, code := range []api.Code{api.CodeInternal, api.CodeStorage} {
+		box := &mailbox{}
+		box.refuse.Store(api.Failure(code, "", "broken"))
+		m := joined(t, box, agent.Kernel{StdoutTo: "mail:a"})
+		m.faulty = 100 * time.Millisecond
+		if _, err := m.out.Write([]byte("one\n")); !errors.Is(err, unix.EPIPE) || box.calls.Load() < 2 || m.used().Error == "" {
+			t.Errorf("%v, %d calls, %+v", err, box.calls.Load(), m.used())
+		}
+		over := joined(t, box, agent.Kernel{StdoutTo: "mail:a"})
+		time.AfterFunc(100*time.Millisecond, func() { box.refuse.Store(nil) })
+		if _, err := over.out.Write([]byte("two\n")); err != nil || over.used().Sent != 1 || over.used().Error != "" {
+			t.Errorf("%v, %+v", err, over.used())
+		}
+	}
+}
+
+// A reader of standard output that takes nothing, as a log on a full disk, keeps no line from the mailbox.
+func TestAFullDiskKeepsNoLine(t *testing.T) {
+	t.Parallel()
+	box := &mailbox{}
+	m := joined(t, box, agent.Kernel{StdoutTo: "mail:a"})
+	for _, reader := range []io.Writer{fails{unix.ENOSPC}, fails{unix.EPIPE}, io.Discard} {
+		_, err := tee{reader, m.out}.Write([]byte("line\n"))
+		if errors.Is(err, unix.EPIPE) != (reader == fails{unix.EPIPE}) {
+			t.Error(reader, err)
+		}
+	}
+	if m.used().Sent != 2 {
+		t.Errorf("%+v", m.used())
 	}
 }
 
@@ -168,12 +243,19 @@ func TestMessagesAreLines(t *testing.T) {
 	box := &mailbox{have: all}
 	m := joined(t, box, agent.Kernel{StdinFrom: "mail:a"})
 	m.begin()
-	m.feed(closedPipe{}, func() {})
-	if len(box.acked) != 0 || m.used().Received != 0 {
-		t.Errorf("%d acknowledged", len(box.acked))
+	fed := make(chan struct{})
+	go func() { m.feed(fails{unix.EPIPE}, func() {}); close(fed) }()
+	select {
+	case <-fed:
+	case <-time.After(time.Minute):
+		t.Fatal("a closed pipe does not end the input")
+	}
+	if len(box.acked) != 0 || m.used().Received != 0 || m.used().Error != "" {
+		t.Errorf("%d acknowledged, %+v", len(box.acked), m.used())
 	}
 }
 
-type closedPipe struct{}
+// fails is a file that takes nothing.
+type fails struct{ with error }
 
-func (closedPipe) Write([]byte) (int, error) { return 0, unix.EPIPE }
+func (f fails) Write([]byte) (int, error) { return 0, f.with }
