@@ -308,6 +308,8 @@ export interface MailSendParams {
   trace?: string;
   /** mail.answer waits for what the receiver replies */
   asks?: boolean;
+  /** while the mailbox is full, wait so long for place in it; 0: not at all */
+  wait_ms?: number;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1513,9 +1515,9 @@ export interface Denial {
 export interface StreamUse {
   /** lines of stdout */
   sent: number;
-  /** lines that were not sent: too long, or no JSON where that is asked for */
+  /** lines that were not sent: too long, not UTF-8, or no JSON where that is asked for */
   refused?: number;
-  /** lines that could not be sent before the end */
+  /** lines that could not be sent; where the run ended during the wait, the first may have been */
   unsent?: number;
   /** stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away */
   waited_ms: number;
@@ -1523,6 +1525,8 @@ export interface StreamUse {
   received: number;
   /** messages that no line can carry; they are dead letters */
   rejected?: number;
+  /** says why nothing more passed; empty: nothing kept it from that. */
+  error?: string;
 }
 
 /**
@@ -1710,6 +1714,8 @@ export interface BudgetReserveResult {
 export interface MailSendResult {
   id: string;
   trace: string;
+  /** for place in the mailbox */
+  waited_ms?: number;
 }
 
 /**

@@ -569,11 +569,12 @@ class StreamUse:
     """Counts what passed between mail and the agent's standard streams."""
 
     sent: int = 0  # lines of stdout
-    refused: int = 0  # lines that were not sent: too long, or no JSON where that is asked for
-    unsent: int = 0  # lines that could not be sent before the end
+    refused: int = 0  # lines that were not sent: too long, not UTF-8, or no JSON where that is asked for
+    unsent: int = 0  # lines that could not be sent; where the run ended during the wait, the first may have been
     waited_ms: int = 0  # stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away
     received: int = 0  # messages that were written to stdin
     rejected: int = 0  # messages that no line can carry; they are dead letters
+    error: str = ""  # says why nothing more passed; empty: nothing kept it from that.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> StreamUse:
@@ -584,6 +585,7 @@ class StreamUse:
             waited_ms=o.get("waited_ms") or 0,
             received=o.get("received") or 0,
             rejected=o.get("rejected") or 0,
+            error=o.get("error") or "",
         )
 
 
@@ -908,12 +910,14 @@ class MailSendResult:
 
     id: str = ""
     trace: str = ""
+    waited_ms: int = 0  # for place in the mailbox
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> MailSendResult:
         return cls(
             id=o.get("id") or "",
             trace=o.get("trace") or "",
+            waited_ms=o.get("waited_ms") or 0,
         )
 
 
@@ -2020,6 +2024,7 @@ class MailMethods:
         expires_ms: Optional[int] = None,
         trace: Optional[str] = None,
         asks: Optional[bool] = None,
+        wait_ms: Optional[int] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message, which is durable when the call is answered. It needs a grant
@@ -2033,6 +2038,7 @@ class MailMethods:
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
             asks: mail.answer waits for what the receiver replies
+            wait_ms: while the mailbox is full, wait so long for place in it; 0: not at all
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -2043,6 +2049,7 @@ class MailMethods:
             "expires_ms": expires_ms,
             "trace": trace,
             "asks": asks,
+            "wait_ms": wait_ms,
             "key": key,
         }
         return MailSendResult.read(self._call("mail.send", params))
@@ -2930,6 +2937,7 @@ METHODS: dict[str, Method] = {
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
             Param("asks", "bool", False, "mail.answer waits for what the receiver replies"),
+            Param("wait_ms", "integer", False, "while the mailbox is full, wait so long for place in it; 0: not at all"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
