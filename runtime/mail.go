@@ -25,9 +25,10 @@ type mailStreams struct {
 	out     *mailOut                     // nil: stdout is not joined
 	in      *mailIn                      // nil: stdin is not joined
 
-	mu      sync.Mutex // guards the following
-	use     agent.StreamUse
-	waiting time.Time // when the attempt to send a line began; zero: none is under way
+	mu       sync.Mutex // guards the following
+	use      agent.StreamUse
+	patience *time.Timer // ends the output's context; nil: nothing bounds its waits
+	waiting  time.Time   // when the attempt to send a line began; zero: none is under way
 }
 
 func newMailStreams(s *share, spec agent.Spec, failed func(string, error)) *mailStreams {
@@ -188,9 +189,10 @@ func (m *mailStreams) begin() {
 	}
 }
 
-// How long lines that the agent wrote before its end may wait for the mailbox: by itself, and else.
+// How long each line that the agent wrote before its end may wait for the mailbox: of one that ended by itself,
+// and, together, of one that clove ended.
 const (
-	mailPatience     = 10 * time.Second
+	mailPatience     = time.Minute
 	mailEndedByClove = time.Second
 )
 
@@ -199,11 +201,13 @@ func (m *mailStreams) hurry(byItself bool) {
 	if m == nil || m.out == nil {
 		return
 	}
-	patience := mailEndedByClove
-	if byItself {
-		patience = mailPatience
+	if !byItself {
+		time.AfterFunc(mailEndedByClove, m.out.cancel)
+		return
 	}
-	time.AfterFunc(patience, m.out.cancel)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.patience = time.AfterFunc(mailPatience, m.out.cancel)
 }
 
 // used is for the record. It may be called while a line still waits.

@@ -82,6 +82,9 @@ func (o *mailOut) send() error {
 	if err == nil {
 		o.streams.count(func(u *agent.StreamUse) {
 			u.Sent, u.WaitedMS, o.streams.waiting = u.Sent+1, u.WaitedMS+result.WaitedMS, time.Time{}
+			if o.streams.patience != nil {
+				o.streams.patience.Reset(mailPatience)
+			}
 		})
 		return nil
 	}
