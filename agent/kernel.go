@@ -21,6 +21,9 @@ type Kernel struct {
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`
 	ModelLog   bool   `json:"model_log,omitempty"` // keep what its calls of models say and get
+	// StdoutTo and StdinFrom join the agent's standard streams to mail, as ParseMailStream reads; empty: they are not.
+	StdoutTo  string `json:"stdout_to,omitempty"`
+	StdinFrom string `json:"stdin_from,omitempty"`
 	// SpawnDepth is how many levels of runs may be below this one; 0: its children start none.
 	SpawnDepth int `json:"spawn_depth,omitempty"`
 	// Orphans is OrphansKeep, or empty: the run's children are ended with it.
@@ -60,7 +63,7 @@ var metered = []string{"cpu_ms", "wall_ms", "write_bytes", "net_bytes"}
 
 // HasSocket reports whether the agent has a socket of its own.
 func (k Kernel) HasSocket() bool {
-	return k.Socket || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
+	return k.Socket || k.HasStreams() || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
 		dimension, _, _ := strings.Cut(text, "=")
 		return !slices.Contains(metered, dimension)
 	})

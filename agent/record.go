@@ -62,8 +62,9 @@ type Record struct {
 	Events     Events            `json:"events"`
 	Network    *NetworkUse       `json:"network,omitempty"` // absent without a gate
 	Denials    []Denial          `json:"denials"`
-	Shadow     *ShadowUse        `json:"shadow,omitempty"` // absent without a shadow
-	Enforced   map[string]string `json:"enforced"`         // control to mechanism, for example "memory": "cgroup1"
+	Streams    *StreamUse        `json:"streams,omitempty"` // absent where mail has no part in them
+	Shadow     *ShadowUse        `json:"shadow,omitempty"`  // absent without a shadow
+	Enforced   map[string]string `json:"enforced"`          // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
 	Policy     Policy            `json:"policy"`            // where the defaults came from
 	Manifest   Manifest          `json:"manifest,omitzero"` // the agent's file that it was started from

@@ -17,7 +17,7 @@ import (
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
 		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, Spec.ValidateHome, Spec.ValidateKeep, checkWritable, checkExecute, Spec.ValidateRead, Spec.ValidateLandlock, checkFilter,
-		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel, checkShadow,
+		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel, checkStreams, checkShadow,
 	} {
 		if err := check(s); err != nil {
 			return err

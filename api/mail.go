@@ -33,13 +33,23 @@ type MailSendParams struct {
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Trace     string          `json:"trace,omitempty"`      // absent: a new one, or that of the message it answers
 	Asks      bool            `json:"asks,omitempty"`       // mail.answer waits for what the receiver replies
+	WaitMS    int64           `json:"wait_ms,omitempty"`    // while the mailbox is full, wait so long for place in it; 0: not at all
 	Keyed
+}
+
+// WaitMost is the bound of the wait in milliseconds.
+func (p MailSendParams) WaitMost() int64 { return p.WaitMS }
+
+// WaitOver is the answer when the wait has ended without place.
+func (p MailSendParams) WaitOver() *Error {
+	return Failure(CodeBusy, "wait until its receiver has taken some", "the mailbox of %.128q was full for %d ms", p.To, p.WaitMS).By("", RuleMailbox)
 }
 
 // MailSendResult names the message.
 type MailSendResult struct {
-	ID    string `json:"id"`
-	Trace string `json:"trace"`
+	ID       string `json:"id"`
+	Trace    string `json:"trace"`
+	WaitedMS int64  `json:"waited_ms,omitempty"` // for place in the mailbox
 }
 
 // MailReceiveParams asks for messages of the caller's mailbox.

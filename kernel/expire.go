@@ -5,7 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/kernel/lease"
+	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
 
@@ -107,13 +110,14 @@ func (k *Kernel) expireMail() (err error) {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		err = k.engine.Update("mail", func(tx *store.KernelTx) error {
+		err = k.engine.Within(agent.Run{}, "mail", "", func(c *service.Call) (out service.Outcome, err error) {
 			for _, box := range due {
-				if err := lease.Expire(tx, box, now); err != nil {
-					return err
+				if err := lease.Expire(c.Tx, box, now); err != nil {
+					return out, err
 				}
+				out.Topics = append(out.Topics, mail.Room(box.Owner))
 			}
-			return nil
+			return out, nil
 		})
 		if err != nil || len(due) < lease.DueMost {
 			return err

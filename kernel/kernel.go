@@ -101,7 +101,7 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
-	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
+	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed, Changed: mail.Room}
 	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher}, Due: func(at time.Time) { k.alarm.set(at) }}
 	k.spawn.Launcher.Ended, k.spawn.Launcher.Spent = k.startEnded, budgets.Spent
 	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})

@@ -103,6 +103,7 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 			}
 			out.Changed = append(out.Changed, holders...)
 		}
+		out.Topics = append(out.Topics, mail.Room(e.Owner.UID)) // a sender may wait for its mailbox
 		return out, service.Record(c.Tx, entry)
 	})
 }

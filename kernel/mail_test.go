@@ -9,10 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
@@ -182,6 +185,91 @@ func TestAFullMailbox(t *testing.T) {
 	p.sent(api.MailSendParams{})
 	_, err = p.send(api.MailSendParams{})
 	wantCode(t, err, api.CodeBusy)
+}
+
+// A sender that says so waits for place in a full mailbox, and gets it when its receiver acknowledges something,
+// with one message and one record. The control does not wait. The wait has an end, is not carried by another call,
+// and ends with the receiver.
+func TestASenderWaitsForPlace(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	for range lease.Usual {
+		p.sent(api.MailSendParams{})
+	}
+	_, err := p.send(api.MailSendParams{})
+	wantCode(t, err, api.CodeBusy)
+	_, err = p.send(api.MailSendParams{WaitMS: 20})
+	if wantCode(t, err, api.CodeBusy); err != nil && api.ErrorOf(err).Data.Rule != api.RuleMailbox {
+		t.Error(err)
+	}
+	_, err = p.send(api.MailSendParams{WaitMS: -1})
+	wantCode(t, err, api.CodeParams)
+	const senders = 8
+	type answer struct {
+		result api.MailSendResult
+		err    error
+	}
+	came := make(chan answer, senders)
+	wait := func(i int) {
+		result, err := p.send(api.MailSendParams{Body: encode(i), WaitMS: 600_000, Keyed: api.Keyed{Key: fmt.Sprint("k", i)}})
+		came <- answer{result, err}
+	}
+	for i := range senders {
+		go wait(i)
+	}
+	none := func() {
+		t.Helper()
+		select {
+		case a := <-came:
+			t.Fatalf("it did not wait: %+v", a)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	ack := func() {
+		_, err := p.as(p.other, agents.MailAck.Name, api.MailAckParams{IDs: []string{p.received("", 1)[0].ID}})
+		must(t, err)
+	}
+	none()
+	for range senders {
+		ack()
+		if a := <-came; a.err != nil || a.result.WaitedMS < 40 {
+			t.Fatalf("%+v", a)
+		}
+	}
+	_, err = p.as(p.run, agents.MailSend.Name, api.MailSendParams{To: "critic", Body: encode(1)})
+	wantCode(t, err, api.CodeBusy) // none came more than once
+	go wait(senders)
+	none()
+	gone := p.other
+	gone.State = agent.StateEnded
+	p.runs.Store(gone.Spec.ID, gone)
+	must(t, p.Happened(agent.RunEvent{Kind: agent.RunEnded, ID: gone.Spec.ID, Name: gone.Spec.Name, Owner: gone.Owner, Time: p.config.Clock()}, ""))
+	wantCode(t, (<-came).err, api.CodeNotFound)
+	denied := 0
+	for _, e := range p.entries() {
+		if e.Verdict == audit.VerdictDeny {
+			denied++
+		}
+	}
+	if denied != 4 { // the two that did not wait, the wrong time, and the end: none of a call that waited
+		t.Errorf("%d refusals", denied)
+	}
+}
+
+// A call that another carries does not wait for place; the control is one that does not want to.
+func TestACarriedMessageDoesNotWait(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	p.runs.Store(p.run.Spec.ID, p.run)
+	posted, err := asks[api.MailSendResult](p.rig, 1000, methods.MailPost.Name, api.MailPostParams{To: "worker", Body: encode(1)})
+	must(t, err)
+	ack := func(ms int64) error {
+		then := []api.ThenCall{{Method: agents.MailSend.Name, Params: encode(api.MailSendParams{To: "critic", Body: encode(1), WaitMS: ms})}}
+		_, err := p.asAgent(agents.MailAck.Name, api.MailAckParams{IDs: []string{posted.ID}, Then: then})
+		return err
+	}
+	wantCode(t, ack(1), api.CodeParams)
+	must(t, ack(0))
 }
 
 // What has expired is not received, and becomes a dead letter, as what its receiver rejects.

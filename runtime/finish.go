@@ -35,6 +35,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	kinship{l}.blameParent(&seen)
 	l.denials.close(l.runtime.withStore)
 	if l.pipes != nil {
+		l.pipes.mail.hurry(seen.cause == causeNone)
 		l.pipes.drain(signals.incoming)
 		seen.output = l.pipes.written.Load()
 	}

@@ -36,6 +36,9 @@ func (l *launch) attach() error {
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
 	}
+	if err := l.share.joinMail(l.spec); err != nil {
+		return err
+	}
 	// Before the gate starts: the agent's first connection is decided by all rules.
 	first := l.share.first()
 	l.share.net, l.share.start = first.Net, first.Start

@@ -131,6 +131,9 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 	if l.models != nil {
 		r.Usage.Models = l.models()
 	}
+	if l.pipes != nil {
+		r.Streams = l.pipes.mail.used()
+	}
 	l.shadow.enter(&r, l.spec, l.gate.shadowed(), l.share.charged(l.run, l.spec.Shadow), l.calls != nil && !l.calls.unseen())
 	return r
 }

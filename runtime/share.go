@@ -40,7 +40,8 @@ type share struct {
 	stoodNS  int64            // how long pauses that are over took
 	paused   bool             // the loop: a budget has the agent stand still
 
-	mu sync.Mutex // standings is sent to by one at a time
+	mu   sync.Mutex    // standings is sent to by one at a time
+	news chan struct{} // closed by the next standing; nil: nothing waits for it. mu guards it
 }
 
 // open are the rules of net grants that have not expired.
@@ -84,6 +85,20 @@ func (s *share) changed(now api.Standing) {
 	default:
 	}
 	s.standings <- now // there is space: only this function sends, and s.mu is held
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
+}
+
+// changes is closed by the next standing.
+func (s *share) changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news == nil {
+		s.news = make(chan struct{})
+	}
+	return s.news
 }
 
 // first returns how the run stands before it starts, and leaves it for the loop.

@@ -141,6 +141,9 @@ func (l *launch) connect() error {
 	if l.spec.Terminal {
 		return l.pipes.connectNull() // the pty comes from inside, with Started
 	}
+	if l.spec.Kernel.HasStreams() {
+		l.pipes.mail = newMailStreams(l.share, l.spec, l.streams.CalloutFailed)
+	}
 	return l.pipes.connectPipes(l.streams)
 }
 

@@ -57,7 +57,7 @@ type IO struct {
 	// PausedFor gets the budget of which nothing is left, when the run is paused for it.
 	// timeout is when the wall clock ends the run all the same; zero: never.
 	PausedFor func(b api.Budget, timeout time.Time)
-	// CalloutFailed gets why the command or URL of a flag could not be used. It is called
+	// CalloutFailed gets why what a flag names could not be used: a command, a URL, or mail. It is called
 	// from any goroutine.
 	CalloutFailed func(flag string, err error)
 	// Begins is called before each step of the launch.
@@ -104,8 +104,9 @@ type streams struct {
 	exceeded  chan struct{} // closed when the limit is passed
 	once      sync.Once
 	outputs   sync.WaitGroup
-	readers   []*os.File  // our read ends
-	cut       atomic.Bool // what comes from now on is of no interest
+	readers   []*os.File   // our read ends
+	cut       atomic.Bool  // what comes from now on is of no interest
+	mail      *mailStreams // nil: mail has no part in them
 }
 
 func newStreams(limit int64) *streams {
@@ -123,13 +124,17 @@ func (s *streams) connectPipes(streams IO) (err error) {
 		return err
 	}
 	s.stdin, s.agentSide = stdin, []*os.File{in}
-	for _, to := range []*os.File{streams.Stdout, streams.Stderr} {
+	for i, to := range []*os.File{streams.Stdout, streams.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
 		}
 		s.agentSide = append(s.agentSide, w)
-		s.pump(streams.display(to), r)
+		if out := s.mail.output(); out != nil && i == 0 {
+			s.pump(tee{streams.display(to), out}, r, out.finish)
+		} else {
+			s.pump(streams.display(to), r, func() {})
+		}
 	}
 	go s.feed(streams.Stdin)
 	return nil
@@ -166,12 +171,12 @@ func (s *streams) connectNull() (err error) {
 // feed ends with the input, or with the streams.
 func (s *streams) feed(from *os.File) {
 	defer s.stopped.Close()
-	copyInput(s.stdin, from, s.stopped)
+	s.mail.feed(s.stdin, func() { copyInput(s.stdin, from, s.stopped) })
 	s.stdin.Close()
 }
 
-// pump copies one output until its last writer is gone, or drainNow.
-func (s *streams) pump(to io.Writer, from *os.File) {
+// pump copies one output until its last writer is gone, or drainNow, and then calls finish.
+func (s *streams) pump(to io.Writer, from *os.File, finish func()) {
 	s.outputs.Add(1)
 	s.readers = append(s.readers, from)
 	go func() {
@@ -181,6 +186,7 @@ func (s *streams) pump(to io.Writer, from *os.File) {
 		if s.cut.Load() {
 			s.copyOutput(to, present{from})
 		}
+		finish()
 	}()
 }
 

@@ -103,7 +103,7 @@ func TestABrokenReaderReachesTheAgent(t *testing.T) {
 	}
 	defer agentWrite.Close()
 	s := newStreams(0)
-	s.pump(outWrite, agentRead)
+	s.pump(outWrite, agentRead, func() {})
 	agentWrite.WriteString("no reader")
 	s.outputs.Wait()
 	if _, err := agentWrite.WriteString("more"); err == nil {
@@ -128,7 +128,7 @@ func TestAStuckReaderCanBeLeft(t *testing.T) {
 	}
 	s := newStreams(0)
 	s.agentSide = []*os.File{agentWrite}
-	s.pump(outWrite, agentRead)
+	s.pump(outWrite, agentRead, func() {})
 	agentWrite.WriteString("one too many")
 	signals := make(chan os.Signal)
 	left := make(chan struct{})

@@ -121,6 +121,7 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	if m.Terminal != nil {
 		s.terminal = joinTerminal(m.Terminal, s.pipes, s.streams)
 	}
+	s.pipes.mail.begin()
 	s.run.PID, s.run.Started = s.box.pid, time.Now()
 	// gofail: var startedUnnoted string
 	// failpoint(startedUnnoted, "")

@@ -42,7 +42,7 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 	if slave, err := PTYPeer(master); err == nil { // it is a pty, clove-init made it
 		pipes.agentSide = append(pipes.agentSide, slave)
 	}
-	pipes.pump(user.display(user.Stdout), master)
+	pipes.pump(user.display(user.Stdout), master, func() {})
 	go typeInput(t, user.Stdin, pipes.stopped)
 	return t
 }

@@ -112,6 +112,10 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 	switch {
 	case len(k.Asks) > 0:
 		return needsCloved(settings.Asks, "cloved, which keeps questions and their answers, does not run")
+	case k.StdoutTo != "":
+		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
+	case k.StdinFrom != "":
+		return needsCloved(settings.StdinFrom, "cloved, which keeps mail, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:

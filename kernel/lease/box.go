@@ -224,6 +224,12 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 	return cmp.Or(blob.Refer(tx, of.Owner, of.Holder(), m.Blob), Boxes.Put(tx, b), Messages.Put(tx, m))
 }
 
+// Full reports whether a box has no place at now.
+func Full(tx *store.KernelTx, of Of, now time.Time) (bool, error) {
+	b, err := Boxes.Get(tx, of.ID())
+	return b != nil && b.Messages >= Usual && (b.Expires.IsZero() || now.Before(b.Expires)), err
+}
+
 func full(b *Box) error {
 	if b.Kind == OfQueue {
 		return api.Failure(api.CodeBusy, "wait until some are done", "%s has %d jobs, and is full", b.Name, b.Messages).By("", api.RuleMailbox)

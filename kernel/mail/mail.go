@@ -2,6 +2,7 @@ package mail
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func (m Mail) Service() *service.Service {
 	}
 	to := func(p api.MailSendParams) []string { return []string{string(grant.Send) + ":" + p.To} }
 	return service.New("mail", lease.Tables()...).On(
-		service.Write(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, m.send),
+		service.Claim(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, place, m.there, m.send),
 		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive),
 		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, m.ack),
 		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
@@ -81,6 +82,17 @@ func (m Mail) Service() *service.Service {
 func boxOf(run agent.Run) lease.Of { return lease.RunBox(run.Owner.UID, run.Spec.ID) }
 
 func topicOf(box lease.Of) service.Topic { return service.Topic("mail/" + box.ID()) }
+
+// Room is touched where a full mailbox of an owner may have place now, or a name means other ones.
+func Room(owner uint32) service.Topic { return service.Topic(fmt.Sprintf("room/%d", owner)) }
+
+// place is what a call of mail.send waits for that may wait.
+func place(c *service.Call, p api.MailSendParams) service.Topic {
+	if p.WaitMS == 0 {
+		return ""
+	}
+	return Room(c.Run.Owner.UID)
+}
 
 // parent is the receiver that means the run which started the sender.
 const parent = "parent"
@@ -127,7 +139,41 @@ func (m Mail) send(c *service.Call, p api.MailSendParams) (result api.MailSendRe
 	if err != nil {
 		return result, out, err
 	}
-	return m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
+	result, out, err = m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
+	if err != nil && p.WaitMS != 0 && api.ErrorOf(err).Data.Rule == api.RuleMailbox {
+		err = service.ErrNotYet
+	}
+	result.WaitedMS = c.Waited().Milliseconds()
+	return result, out, err
+}
+
+// there reports whether a message that may wait would find place.
+func (m Mail) there(c *service.Call, p api.MailSendParams) error {
+	runs, reserved, err := m.Names.Holders(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, p.To)
+	if err != nil {
+		return err
+	}
+	var boxes []lease.Of
+	switch {
+	case len(runs) > 0:
+		for _, run := range runs {
+			boxes = append(boxes, boxOf(run))
+		}
+	case reserved:
+		boxes = append(boxes, lease.NameBox(c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, p.To))
+	default:
+		run, err := m.receiver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, p.To)
+		if err != nil {
+			return nil // send has the refusal, also of a topic
+		}
+		boxes = append(boxes, boxOf(run))
+	}
+	for _, box := range boxes {
+		if full, err := lease.Full(c.Tx, box, c.Now); err != nil || !full {
+			return err
+		}
+	}
+	return service.ErrNotYet
 }
 
 // messageOf reads a request about an owner's mail.
@@ -233,6 +279,9 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 	}
 	out.Reason = p.Reject
 	box := boxOf(c.Run)
+	if err := room(c, box, &out); err != nil {
+		return result, out, err
+	}
 	var blobs []*api.Blob // the calls in then may still name them
 	for _, id := range p.IDs {
 		taken, err := lease.Take(c.Tx, box, id)
@@ -270,6 +319,15 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 	return result, out, err
 }
 
+// room has senders look again that wait for place in a full box from which the call takes something.
+func room(c *service.Call, box lease.Of, out *service.Outcome) error {
+	full, err := lease.Full(c.Tx, box, c.Now)
+	if full {
+		out.Topics = append(out.Topics, Room(box.Owner))
+	}
+	return err
+}
+
 func noMessage(id string) error {
 	return api.Failure(api.CodeNotFound, "mail.receive has the messages that are not acknowledged", "no message %.64q in the mailbox", id)
 }
@@ -298,7 +356,9 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 	}
 	asked.Asks = false
 	if p.Ack {
-		_, err = lease.Take(c.Tx, box, asked.ID)
+		if err = room(c, box, &out); err == nil {
+			_, err = lease.Take(c.Tx, box, asked.ID)
+		}
 	} else {
 		err = lease.Messages.Put(c.Tx, asked)
 	}

@@ -15,6 +15,7 @@ func Collect(c *service.Call, name string, out *service.Outcome) error {
 	from, to := lease.NameBox(c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, name), boxOf(c.Run)
 	moved, err := lease.Move(c.Tx, from, to, c.Now, func(*lease.Message) bool { return true })
 	if moved > 0 {
+		out.Topics = append(out.Topics, Room(from.Owner))
 		told(out, c.Run.Spec.ID, to, name)
 	}
 	return err
@@ -24,6 +25,7 @@ func Collect(c *service.Call, name string, out *service.Outcome) error {
 // holder, and what that has no place for, or where there is none, back to the name if it is reserved. The
 // rest stays.
 func Return(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name string, next agent.ID, reserved bool, now time.Time) (out service.Outcome, err error) {
+	out.Topics = append(out.Topics, Room(owner))
 	from, by := lease.RunBox(owner, run), func(m *lease.Message) bool { return m.Via == name }
 	if next != "" {
 		to := lease.RunBox(owner, next)

@@ -21,6 +21,8 @@ type Names struct {
 	Removed func(tx *store.KernelTx, owner uint32, namespace, name string) error
 	// Registered is called when a run holds a name from now on; nil: nothing follows.
 	Registered func(c *service.Call, name string, out *service.Outcome) error
+	// Changed is touched when a name of an owner may mean other runs; nil: nothing waits for that.
+	Changed func(owner uint32) service.Topic
 }
 
 // Service returns its methods.
@@ -89,6 +91,7 @@ func (n Names) register(c *service.Call, p api.NameRegisterParams) (result api.N
 	if n.Registered != nil {
 		err = n.Registered(c, p.Name, &out)
 	}
+	n.changed(c.Run.Owner.UID, &out)
 	out.About, result.Name = p.Name, n.shown(c, r)
 	return result, out, err
 }
@@ -134,7 +137,14 @@ func (n Names) live(c *service.Call, id agent.ID) (run agent.Run, lives bool) {
 
 func (n Names) release(c *service.Call, p api.NameParams) (none api.Nothing, out service.Outcome, err error) {
 	out.About = p.Name
+	n.changed(c.Run.Owner.UID, &out)
 	return none, out, n.Leave(c, p.Name)
+}
+
+func (n Names) changed(owner uint32, out *service.Outcome) {
+	if n.Changed != nil {
+		out.Topics = append(out.Topics, n.Changed(owner))
+	}
 }
 
 // Leave takes a name from the call's run.

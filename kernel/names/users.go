@@ -73,6 +73,7 @@ func (n Names) remove(c *service.Call, p api.NameRemoveParams) (none api.Nothing
 	case n.Removed != nil:
 		err = n.Removed(c.Tx, owner, p.Namespace, p.Name)
 	}
+	n.changed(owner, &out)
 	out.Owner = &owner
 	return none, out, cmp.Or(err, Rows.Delete(c.Tx, Rows.Key(r)))
 }

@@ -28,11 +28,20 @@ type Call struct {
 	rules    []string // the grants that covered
 	key      string
 	text     json.RawMessage // the parameters as they came
+	parked   time.Time       // when it began to wait for its topic; zero: it has not waited
 	digested string          // the digest, once it was needed
 	prepared any             // by the method, before its transaction
 	engine   *Engine         // nil: the call carries no others
 	carried  bool            // by another call
 	out      Outcome
+}
+
+// Waited is how long the call has waited for its topic.
+func (c *Call) Waited() time.Duration {
+	if c.parked.IsZero() {
+		return 0
+	}
+	return time.Since(c.parked)
 }
 
 // digest is that of the method and its parameters; empty: no caller sent any.
@@ -139,5 +148,5 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
-	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested, prepared: c.prepared, engine: c.engine}
+	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, parked: c.parked, digested: c.digested, prepared: c.prepared, engine: c.engine}
 }

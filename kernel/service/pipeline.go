@@ -101,7 +101,7 @@ func (w *waiter) pass() (json.RawMessage, error) {
 	case streams:
 		return e.stream(w)
 	case writes:
-		if w.method.there != nil {
+		if w.method.there != nil && w.topic != "" {
 			w.enterTurn()
 			if first, err := e.there(w); err != nil || first != nil {
 				w.leaveTurn()

@@ -132,7 +132,8 @@ func Wait[P, R any](row api.Row[P, R], stages Stages[P], topic func(*Call, P) To
 
 // Claim makes a method that changes something, and waits until it can. there returns ErrNotYet where it cannot
 // yet, in a read transaction, and is called again after a commit that touched the topic. Then do is called, which
-// may return ErrNotYet before it has written anything: another call was faster.
+// may return ErrNotYet before it has written anything: another call was faster. A call for which topic returns
+// none does not wait: there is not called, and do must not return ErrNotYet.
 func Claim[P, R any](row api.Row[P, R], stages Stages[P], topic func(*Call, P) Topic, there func(*Call, P) error, do func(*Call, P) (R, Outcome, error)) Method {
 	m := method(writes, row, stages, do)
 	m.topic = func(c *Call, params any) Topic { return topic(c, params.(P)) }

@@ -46,7 +46,7 @@ func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, er
 	if err != nil {
 		return nil, out, err
 	}
-	if m.mode != writes || m.prepare != nil && !m.carried || m.asks || m.topic != nil {
+	if m.mode != writes || m.prepare != nil && !m.carried || m.asks || m.topic != nil && m.topic(c, params) != "" {
 		return nil, out, api.Failure(api.CodeParams, "call it by itself", "no call carries %s", m.Name)
 	}
 	key, err := keyOf(params)

@@ -82,6 +82,9 @@ func (w *waiter) lookOn() {
 			ctx := w.call.Context // each look writes the call anew, also while the context ends
 			w.stop = context.AfterFunc(ctx, func() { w.engine.topics.end(w, gone(ctx)) })
 		}
+		if w.call.parked.IsZero() {
+			w.call.parked = time.Now() // before another goroutine may look
+		}
 		parked, ended := w.engine.topics.park(w)
 		if ended != nil {
 			w.giveUp(ended)
@@ -129,6 +132,9 @@ func (w *waiter) within() error {
 		return api.Failure(api.CodeParams, "give a time above 0, or leave it out", "a call cannot wait for %d ms", p.WaitMost())
 	}
 	enough := api.Failure(api.CodeNotFound, "ask again, or allow more", "nothing came within %s", most).By("", api.RuleWithin)
+	if sends, own := w.params.(interface{ WaitOver() *api.Error }); own {
+		enough = sends.WaitOver()
+	}
 	w.call.Context, w.limit = context.WithTimeoutCause(w.call.Context, most, enough)
 	return nil
 }

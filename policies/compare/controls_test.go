@@ -192,6 +192,8 @@ func controls() []control {
 		anyValue("kernel.spawn_depth", func(s *agent.Spec) { s.Kernel.SpawnDepth = 3 }),
 		{field: "kernel.orphans", wider: change{func(s *agent.Spec) { s.Kernel.Orphans = "keep" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Orphans = "" }}},
 		{field: "kernel.namespace", wider: change{func(s *agent.Spec) { s.Kernel.Namespace = "" }, func(s *agent.Spec) { s.Kernel.Namespace = "teams" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Namespace = "team/a" }}},
+		anyValue("kernel.stdout_to", func(s *agent.Spec) { s.Kernel.StdoutTo = "mail:other" }),
+		anyValue("kernel.stdin_from", func(s *agent.Spec) { s.Kernel.StdinFrom = "mail:other,json" }),
 		anyValue("kernel.model_setup", func(s *agent.Spec) { s.Kernel.ModelSetup = agent.ModelSetups()[0] }),
 		{field: "kernel.model_log", wider: change{func(s *agent.Spec) { s.Kernel.ModelLog = false }}, narrower: change{func(s *agent.Spec) { s.Kernel.ModelLog, s.Kernel.Grants = false, []string{"tool:read"} }}},
 

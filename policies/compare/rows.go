@@ -196,6 +196,8 @@ func shared() []Row {
 		elsewhere("kernel.spawn_depth", "each run above allows so many levels below its children (kernel/spawn)"),
 		compared("kernel.orphans", "its children end with it, if the parent's do", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.Orphans }), nil),
 		compared("kernel.namespace", "the parent's or one below it", "leave it out", moreNamespace, absent(func(s *agent.Spec) *string { return &s.Kernel.Namespace })),
+		free("each line is a message, for which the child needs a grant", "kernel.stdout_to")[0],
+		free("the child needs a grant for a name that it registers", "kernel.stdin_from")[0],
 		free("one of a closed list of files in its home; calls of models need a grant", "kernel.model_setup")[0],
 		compared("kernel.model_log", "its calls are logged, if the parent's are", "log its calls", unlogged, func(p pair, child *agent.Spec) {
 			child.Kernel.ModelLog = child.Kernel.ModelLog || p.parent.Kernel.ModelLog && child.Kernel.HasModels()

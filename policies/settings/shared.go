@@ -31,6 +31,8 @@ const (
 	Namespace   = "namespace"
 	SpawnDepth  = "spawn-depth"
 	Orphans     = "orphans"
+	StdoutTo    = "stdout-to"
+	StdinFrom   = "stdin-from"
 )
 
 // notForContainers is what to do about a setting that needs a socket of the agent's own.
@@ -119,6 +121,16 @@ var Shared = sync.OnceValue(func() *Section {
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Orphans }),
 		},
 		{
+			Flag: StdoutTo, Manifest: "stdout_to", Group: GroupShared, Pod: notForContainers,
+			Usage: "send each line of its standard output as a message, mail:NAME[,json]; needs a grant send:NAME",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.StdoutTo }),
+		},
+		{
+			Flag: StdinFrom, Manifest: "stdin_from", Group: GroupShared, Pod: notForContainers,
+			Usage: "give it the messages that come to it by a name as lines of standard input, mail:NAME[,json]; needs a grant name:NAME, if that is not its own",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.StdinFrom }),
+		},
+		{
 			Flag: Namespace, Manifest: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
 		},
@@ -136,12 +148,20 @@ func checkShared(r *Reader) error {
 		err  error
 	}{
 		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
+		{StdoutTo, streamMistake(StdoutTo, k.StdoutTo)}, {StdinFrom, streamMistake(StdinFrom, k.StdinFrom)},
 	} {
 		if check.err != nil {
 			return mistake(check.flag, check.err)
 		}
 	}
 	return nil
+}
+
+func streamMistake(flag, text string) (err error) {
+	if text != "" {
+		_, err = agent.ParseMailStream(flag, text)
+	}
+	return err
 }
 
 func readModel(r *Reader, name string) error {

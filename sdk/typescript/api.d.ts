@@ -308,6 +308,8 @@ export interface MailSendParams {
   trace?: string;
   /** mail.answer waits for what the receiver replies */
   asks?: boolean;
+  /** while the mailbox is full, wait so long for place in it; 0: not at all */
+  wait_ms?: number;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1577,6 +1579,24 @@ export interface Denial {
   call?: DeniedCall;
 }
 
+/** Counts what passed between mail and the agent's standard streams. */
+export interface StreamUse {
+  /** lines of stdout */
+  sent: number;
+  /** lines that were not sent: too long, not UTF-8, or no JSON where that is asked for */
+  refused?: number;
+  /** lines that could not be sent; where the run ended during the wait, the first may have been */
+  unsent?: number;
+  /** stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away */
+  waited_ms: number;
+  /** messages that were written to stdin */
+  received: number;
+  /** messages that no line can carry; they are dead letters */
+  rejected?: number;
+  /** says why nothing more passed; empty: nothing kept it from that. */
+  error?: string;
+}
+
 /**
  * Names the document that the defaults came from. SHA256, in hex, is the digest of the defaults
  * that it set: two records with the same digest had the same defaults.
@@ -1590,7 +1610,7 @@ export interface Policy {
    */
   widened?: string[];
   /**
-   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
+   * the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows
    * more than that policy, or found no such policy.
    */
   claimed?: string;
@@ -1673,6 +1693,8 @@ export interface Record {
   /** absent without a gate */
   network?: NetworkUse;
   denials: Denial[] | null;
+  /** absent where mail has no part in them */
+  streams?: StreamUse;
   /** absent without a shadow */
   shadow?: ShadowUse;
   /** control to mechanism, for example "memory": "cgroup1" */
@@ -1760,6 +1782,8 @@ export interface BudgetReserveResult {
 export interface MailSendResult {
   id: string;
   trace: string;
+  /** for place in the mailbox */
+  waited_ms?: number;
 }
 
 /**
@@ -2449,6 +2473,12 @@ export interface Kernel {
   model_setup?: string;
   /** keep what its calls of models say and get */
   model_log?: boolean;
+  /**
+   * and stdin_from join the agent's standard streams to mail, as ParseMailStream reads; empty:
+   * they are not.
+   */
+  stdout_to?: string;
+  stdin_from?: string;
   /** how many levels of runs may be below this one; 0: its children start none. */
   spawn_depth?: number;
   /** OrphansKeep, or empty: the run's children are ended with it. */

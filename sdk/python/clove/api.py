@@ -565,6 +565,31 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class StreamUse:
+    """Counts what passed between mail and the agent's standard streams."""
+
+    sent: int = 0  # lines of stdout
+    refused: int = 0  # lines that were not sent: too long, not UTF-8, or no JSON where that is asked for
+    unsent: int = 0  # lines that could not be sent; where the run ended during the wait, the first may have been
+    waited_ms: int = 0  # stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away
+    received: int = 0  # messages that were written to stdin
+    rejected: int = 0  # messages that no line can carry; they are dead letters
+    error: str = ""  # says why nothing more passed; empty: nothing kept it from that.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StreamUse:
+        return cls(
+            sent=o.get("sent") or 0,
+            refused=o.get("refused") or 0,
+            unsent=o.get("unsent") or 0,
+            waited_ms=o.get("waited_ms") or 0,
+            received=o.get("received") or 0,
+            rejected=o.get("rejected") or 0,
+            error=o.get("error") or "",
+        )
+
+
+@dataclass(frozen=True)
 class Policy:
     """Names the document that the defaults came from. SHA256, in hex, is the digest of
     the defaults that it set: two records with the same digest had the same defaults.
@@ -573,7 +598,7 @@ class Policy:
     name: str = ""
     sha256: str = ""
     widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
-    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
+    claimed: str = ""  # the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Policy:
@@ -686,6 +711,7 @@ class Record:
     events: Events = field(default_factory=Events)
     network: Optional[NetworkUse] = None  # absent without a gate
     denials: list[Denial] = field(default_factory=list)
+    streams: Optional[StreamUse] = None  # absent where mail has no part in them
     shadow: Optional[ShadowUse] = None  # absent without a shadow
     enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
     unenforced: list[str] = field(default_factory=list)
@@ -716,6 +742,7 @@ class Record:
             events=Events.read(o.get("events") or {}),
             network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
             denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            streams=StreamUse.read(o.get("streams") or {}) if o.get("streams") is not None else None,
             shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
             enforced=dict(o.get("enforced") or {}),
             unenforced=list(o.get("unenforced") or ()),
@@ -883,12 +910,14 @@ class MailSendResult:
 
     id: str = ""
     trace: str = ""
+    waited_ms: int = 0  # for place in the mailbox
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> MailSendResult:
         return cls(
             id=o.get("id") or "",
             trace=o.get("trace") or "",
+            waited_ms=o.get("waited_ms") or 0,
         )
 
 
@@ -2076,6 +2105,7 @@ class MailMethods:
         expires_ms: Optional[int] = None,
         trace: Optional[str] = None,
         asks: Optional[bool] = None,
+        wait_ms: Optional[int] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message, which is durable when the call is answered. It needs a grant
@@ -2089,6 +2119,7 @@ class MailMethods:
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
             asks: mail.answer waits for what the receiver replies
+            wait_ms: while the mailbox is full, wait so long for place in it; 0: not at all
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -2099,6 +2130,7 @@ class MailMethods:
             "expires_ms": expires_ms,
             "trace": trace,
             "asks": asks,
+            "wait_ms": wait_ms,
             "key": key,
         }
         return MailSendResult.read(self._call("mail.send", params))
@@ -3026,6 +3058,7 @@ METHODS: dict[str, Method] = {
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
             Param("asks", "bool", False, "mail.answer waits for what the receiver replies"),
+            Param("wait_ms", "integer", False, "while the mailbox is full, wait so long for place in it; 0: not at all"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
@@ -3399,6 +3432,7 @@ __all__ = [
     "NetworkUse",
     "DeniedCall",
     "Denial",
+    "StreamUse",
     "Policy",
     "ShadowLimit",
     "ShadowUse",

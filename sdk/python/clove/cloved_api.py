@@ -411,6 +411,8 @@ class Kernel:
     namespace: str = ""  # below the owner; empty: the owner's own
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
     model_log: bool = False  # keep what its calls of models say and get
+    stdout_to: str = ""  # and stdin_from join the agent's standard streams to mail, as ParseMailStream reads; empty: they are not.
+    stdin_from: str = ""
     spawn_depth: int = 0  # how many levels of runs may be below this one; 0: its children start none.
     orphans: str = ""  # OrphansKeep, or empty: the run's children are ended with it.
 
@@ -428,6 +430,8 @@ class Kernel:
             namespace=o.get("namespace") or "",
             model_setup=o.get("model_setup") or "",
             model_log=o.get("model_log") or False,
+            stdout_to=o.get("stdout_to") or "",
+            stdin_from=o.get("stdin_from") or "",
             spawn_depth=o.get("spawn_depth") or 0,
             orphans=o.get("orphans") or "",
         )
