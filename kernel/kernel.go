@@ -102,7 +102,8 @@ func New(c Config) (*Kernel, error) {
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
 	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher}, Due: func(at time.Time) { k.alarm.set(at) }}
 	k.spawn.Launcher.Ended, k.spawn.Launcher.Spent = k.startEnded, budgets.Spent
-	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
+	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder, Job: jobs.Holder})
+	k.jobs.Blobs, k.spawn.Launcher.Content = k.blobs, k.blobs.Path
 	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
 	if c.Find != nil {
 		mails.Find = k.finder(c)

@@ -24,7 +24,7 @@ func (s starter) Digest(tx *store.KernelTx, owner uint32, manifest, namespace st
 }
 
 func (s starter) Start(c *service.Call, l jobs.Start) (agent.ID, service.Outcome, error) {
-	return s.launcher.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Deadline: l.Deadline})
+	return s.launcher.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Blob: l.Blob, Deadline: l.Deadline})
 }
 
 func (s starter) Abort(id agent.ID, out *service.Outcome) {

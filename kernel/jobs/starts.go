@@ -32,6 +32,7 @@ type Start struct {
 	Manifest, Digest string
 	Job              string
 	Input            json.RawMessage
+	Blob             *api.Blob // behind Input; nil: none
 	Deadline         time.Time // zero: none
 }
 
@@ -130,7 +131,7 @@ func (j *Jobs) begin(c *service.Call, q *Queue, out *service.Outcome) (begun boo
 	if err != nil {
 		return false, err
 	}
-	id, started, err := j.Starter.Start(c, Start{Owner: q.Owner, Manifest: q.Manifest, Digest: q.Digest, Job: m.ID, Input: m.Body, Deadline: m.Work.Deadline})
+	id, started, err := j.Starter.Start(c, Start{Owner: q.Owner, Manifest: q.Manifest, Digest: q.Digest, Job: m.ID, Input: body(m), Blob: m.Blob, Deadline: m.Work.Deadline})
 	if err != nil {
 		why := api.ErrorOf(err).Message
 		if api.ErrorOf(err).Code == api.CodeInternal || q.Why == why {
@@ -182,7 +183,7 @@ func (j *Jobs) Ended(c *service.Call, job string, e End) (out service.Outcome, e
 		if lease.CheckResult(&e.Result) != nil {
 			e.Result = nil
 		}
-		err = lease.Finish(c.Tx, m, e.Result, c.Now)
+		err = lease.Finish(c.Tx, m, e.Result, nil, c.Now)
 	}
 	entry := c.Entry("job.end", about(b.Name, m), verdict)
 	entry.Owner, entry.Namespace, entry.Reason = b.Owner, b.Namespace, e.Why

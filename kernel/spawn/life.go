@@ -275,7 +275,7 @@ func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) e
 	return noCloved()
 }
 func (away) Drop(agent.ID)               {}
-func (away) Give(agent.ID, []byte) error { return noCloved() }
+func (away) Give(agent.ID, []byte, string) error { return noCloved() }
 func (away) Programs() string            { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()

@@ -37,8 +37,9 @@ type Runs interface {
 	// Pack copies files of a run for one that is to be queued, with at most so many bytes. Drop removes them.
 	Pack(ctx context.Context, parent agent.Run, child agent.ID, files []api.SpawnFile, most int64) error
 	Drop(child agent.ID)
-	// Give keeps the standard input of a run that is to be queued, until it starts. Drop removes it.
-	Give(run agent.ID, input []byte) error
+	// Give keeps the standard input of a run that is to be queued, until it starts: some bytes, and behind them a
+	// file of root's, which may be removed then; empty: none. Drop removes it.
+	Give(run agent.ID, input []byte, file string) error
 	// Collect copies what a run has changed below a path of another's.
 	Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error)
 	// Fetch copies what another run keeps below a path of a run's. It refuses alike whatever there is

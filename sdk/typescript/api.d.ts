@@ -382,8 +382,10 @@ export interface MailPublishParams {
 /** Adds a job to a queue of the caller's namespace. */
 export interface JobAddParams {
   queue: string;
-  /** at most 48 KiB */
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are taken first */
   priority?: number;
   /** from now; it is not taken before */
@@ -419,6 +421,8 @@ export interface JobCompleteParams {
   id: string;
   /** at most 4 KiB */
   result?: unknown;
+  /** SHA-256 of one that the caller may read: the result, or beside it */
+  blob?: string;
   /** done with it, each with its own rights and costs: all that is named, or nothing. at most 16 */
   then?: ThenCall[];
   /** the same key gets the same answer again */
@@ -585,9 +589,11 @@ export interface BlobReadParams {
   blob: string;
   /**
    * the key that refers to it, of a scope that runs share; absent: a message in the caller's
-   * mailbox does, a key of its own run, or an upload of its own.
+   * mailbox does, a key of its own run, a job that it holds, or an upload of its own.
    */
   at?: StatePath;
+  /** the id of one that refers to it and that the caller holds or has added; not with at. */
+  job?: string;
   /** of the part */
   offset?: number;
 }
@@ -598,9 +604,11 @@ export interface BlobSaveParams {
   blob: string;
   /**
    * the key that refers to it, of a scope that runs share; absent: a message in the caller's
-   * mailbox does, a key of its own run, or an upload of its own.
+   * mailbox does, a key of its own run, a job that it holds, or an upload of its own.
    */
   at?: StatePath;
+  /** the id of one that refers to it and that the caller holds or has added; not with at. */
+  job?: string;
   /** absolute, as the agent sees it; nothing may be there */
   path: string;
   /** the same key gets the same answer again */
@@ -1033,8 +1041,10 @@ export interface JobsAddParams {
   owner?: number;
   namespace?: string;
   queue: string;
-  /** at most 48 KiB */
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are taken first */
   priority?: number;
   /** from now; it is not taken before */
@@ -1753,8 +1763,8 @@ export interface MailPublishResult {
 }
 
 /**
- * A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost and Trace is
- * set by clove.
+ * A piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority, Delay, Deadline,
+ * AttemptsMost and Trace is set by clove.
  */
 export interface Job {
   /** opaque */
@@ -1790,8 +1800,15 @@ export interface Job {
   causation: string;
   /** left out by job.list */
   body?: unknown;
+  /** its body, or beside it; blob.read returns it */
+  blob?: Blob;
   /** of one that is done */
   result?: unknown;
+  /**
+   * the result of one that is done, or beside it. blob.read returns it to the run that added the
+   * job.
+   */
+  result_blob?: Blob;
   /** the end of what the last run wrote that clove has started for it */
   output?: string;
 }

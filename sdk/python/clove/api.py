@@ -1004,8 +1004,8 @@ class MailPublishResult:
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost
-    and Trace is set by clove.
+    """A piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority,
+    Delay, Deadline, AttemptsMost and Trace is set by clove.
     """
 
     id: str = ""  # opaque
@@ -1028,7 +1028,9 @@ class Job:
     trace: str = ""  # and causation are as in Mail.
     causation: str = ""
     body: Any = None  # left out by job.list
+    blob: Optional[Blob] = None  # its body, or beside it; blob.read returns it
     result: Any = None  # of one that is done
+    result_blob: Optional[Blob] = None  # the result of one that is done, or beside it. blob.read returns it to the run that added the job.
     output: str = ""  # the end of what the last run wrote that clove has started for it
 
     @classmethod
@@ -1054,7 +1056,9 @@ class Job:
             trace=o.get("trace") or "",
             causation=o.get("causation") or "",
             body=o.get("body"),
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             result=o.get("result"),
+            result_blob=Blob.read(o.get("result_blob") or {}) if o.get("result_blob") is not None else None,
             output=o.get("output") or "",
         )
 
@@ -2159,6 +2163,7 @@ class JobMethods:
         queue: str,
         body: Any,
         *,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         delay_ms: Optional[int] = None,
         deadline_ms: Optional[int] = None,
@@ -2171,7 +2176,8 @@ class JobMethods:
         one message. A full queue refuses it.
 
         Args:
-            body: at most 48 KiB
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are taken first
             delay_ms: from now; it is not taken before
             deadline_ms: from now; then it is dead, also while a run holds it; 0: never
@@ -2182,6 +2188,7 @@ class JobMethods:
         params = {
             "queue": queue,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "delay_ms": delay_ms,
             "deadline_ms": deadline_ms,
@@ -2225,6 +2232,7 @@ class JobMethods:
         id: str,
         *,
         result: Optional[Any] = None,
+        blob: Optional[str] = None,
         then: Optional[Sequence[Union[ThenCall, Mapping[str, Any]]]] = None,
         key: Optional[str] = None,
     ) -> JobCompleteResult:
@@ -2233,10 +2241,11 @@ class JobMethods:
 
         Args:
             result: at most 4 KiB
+            blob: SHA-256 of one that the caller may read: the result, or beside it
             then: done with it, each with its own rights and costs: all that is named, or nothing. at most 16
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"id": id, "result": result, "then": then, "key": key}
+        params = {"id": id, "result": result, "blob": blob, "then": then, "key": key}
         return JobCompleteResult.read(self._call("job.complete", params))
 
     def fail(
@@ -2542,6 +2551,7 @@ class BlobMethods:
         blob: str,
         *,
         at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        job: Optional[str] = None,
         offset: Optional[int] = None,
     ) -> BlobReadResult:
         """Returns a part of a blob to which a message in the agent's mailbox, a key of
@@ -2550,10 +2560,11 @@ class BlobMethods:
 
         Args:
             blob: its SHA-256
-            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own.
+            job: the id of one that refers to it and that the caller holds or has added; not with at.
             offset: of the part
         """
-        params = {"blob": blob, "at": at, "offset": offset}
+        params = {"blob": blob, "at": at, "job": job, "offset": offset}
         return BlobReadResult.read(self._call("blob.read", params))
 
     def save(
@@ -2562,6 +2573,7 @@ class BlobMethods:
         path: str,
         *,
         at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        job: Optional[str] = None,
         key: Optional[str] = None,
     ) -> BlobResult:
         """Writes a blob that the agent may read to a new file, with the agent's rights,
@@ -2569,11 +2581,12 @@ class BlobMethods:
 
         Args:
             blob: its SHA-256
-            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own.
+            job: the id of one that refers to it and that the caller holds or has added; not with at.
             path: absolute, as the agent sees it; nothing may be there
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"blob": blob, "at": at, "path": path, "key": key}
+        params = {"blob": blob, "at": at, "job": job, "path": path, "key": key}
         return BlobResult.read(self._call("blob.save", params))
 
 
@@ -2981,7 +2994,8 @@ METHODS: dict[str, Method] = {
         "Adds a job to a queue of the run's namespace, which is durable when the call is answered. It needs a grant of kind send that covers job/QUEUE, and costs one message. A full queue refuses it.",
         [
             Param("queue", "string", True, ""),
-            Param("body", "json", True, "at most 48 KiB"),
+            Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("priority", "integer", False, "0 to 9; higher ones are taken first"),
             Param("delay_ms", "integer", False, "from now; it is not taken before"),
             Param("deadline_ms", "integer", False, "from now; then it is dead, also while a run holds it; 0: never"),
@@ -3013,6 +3027,7 @@ METHODS: dict[str, Method] = {
         [
             Param("id", "string", True, ""),
             Param("result", "json", False, "at most 4 KiB"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read: the result, or beside it"),
             Param("then", "json", False, "done with it, each with its own rights and costs: all that is named, or nothing. at most 16"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
@@ -3167,7 +3182,8 @@ METHODS: dict[str, Method] = {
         "Returns a part of a blob to which a message in the agent's mailbox, a key of its run or an upload of its own refers; or a key that the call names and that the agent may read. Any other blob is as one that there is not.",
         [
             Param("blob", "string", True, "its SHA-256"),
-            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own."),
+            Param("job", "string", False, "the id of one that refers to it and that the caller holds or has added; not with at."),
             Param("offset", "integer", False, "of the part"),
         ],
     ),
@@ -3176,7 +3192,8 @@ METHODS: dict[str, Method] = {
         "Writes a blob that the agent may read to a new file, with the agent's rights, at the path that the agent sees.",
         [
             Param("blob", "string", True, "its SHA-256"),
-            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own."),
+            Param("job", "string", False, "the id of one that refers to it and that the caller holds or has added; not with at."),
             Param("path", "string", True, "absolute, as the agent sees it; nothing may be there"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],

@@ -3031,6 +3031,7 @@ class JobsMethods:
         *,
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         delay_ms: Optional[int] = None,
         deadline_ms: Optional[int] = None,
@@ -3042,7 +3043,8 @@ class JobsMethods:
 
         Args:
             owner: absent: the caller; only root names another
-            body: at most 48 KiB
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are taken first
             delay_ms: from now; it is not taken before
             deadline_ms: from now; then it is dead, also while a run holds it; 0: never
@@ -3055,6 +3057,7 @@ class JobsMethods:
             "namespace": namespace,
             "queue": queue,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "delay_ms": delay_ms,
             "deadline_ms": deadline_ms,
