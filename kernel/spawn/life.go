@@ -274,9 +274,9 @@ func (away) Beneath(context.Context, agent.Owner, string, string) bool { return 
 func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) error {
 	return noCloved()
 }
-func (away) Drop(agent.ID)               {}
+func (away) Drop(agent.ID)                       {}
 func (away) Give(agent.ID, []byte, string) error { return noCloved() }
-func (away) Programs() string            { return "" }
+func (away) Programs() string                    { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }
