@@ -84,7 +84,7 @@ func callInRounds(args []string) error {
 		if rounds.Text() == strconv.Quote(lastQueue) {
 			c := callers[0]
 			c.done, c.jobs = nil, nil
-			if err := errors.Join(c.claimJob(lastQueue), printed(c)); err != nil {
+			if err := errors.Join(c.claimJob(lastQueue), printCalls(c)); err != nil {
 				return err
 			}
 			continue
@@ -119,11 +119,11 @@ func round(callers []*caller, word string, seed uint64, steps int) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	return printed(callers...)
+	return printCalls(callers...)
 }
 
-// printed prints the calls that callers have made.
-func printed(callers ...*caller) error {
+// printCalls prints the calls that callers have made.
+func printCalls(callers ...*caller) error {
 	out := bufio.NewWriter(os.Stdout)
 	for _, c := range callers {
 		for _, made := range c.done {

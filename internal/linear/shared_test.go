@@ -106,7 +106,9 @@ func TestJobModel(t *testing.T) {
 		return do(JobClaim, by, call, answer, JobOutput{Attempts: attempt})
 	}
 	no := JobOutput{Refused: true}
-	show := func(call time.Duration, said JobOutput) porcupine.Operation { return do(JobShow, "", call, call+1, said) }
+	show := func(call time.Duration, said JobOutput) porcupine.Operation {
+		return do(JobShow, "", call, call+1, said)
+	}
 	checked(t, CheckJobs, map[string]history{
 		"done":               {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 5, JobOutput{}), show(6, JobOutput{Attempts: 1, Done: true})}, false},
 		"done twice":         {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 9, JobOutput{}), do(JobComplete, "a", 4, 9, JobOutput{})}, true},
