@@ -16,6 +16,9 @@ const (
 	JobDone    = "done"
 )
 
+// JobStates are all of them, in the order in which a job is in them.
+var JobStates = []string{JobDelayed, JobReady, JobHeld, JobDead, JobDone}
+
 // Job is a piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority, Delay, Deadline, AttemptsMost and Trace is set by clove.
 type Job struct {
 	ID        string    `json:"id" col:"JOB"` // opaque

@@ -7,6 +7,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
+	"clove.run/clove/kernel/jobs"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/names"
 	"clove.run/clove/store"
@@ -15,11 +16,22 @@ import (
 // Counts counts what there is of a user; nil: of all. owns reports whether a run is the user's.
 func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, err error) {
 	is := func(uid uint32) bool { return owner == nil || uid == *owner }
-	err = k.engine.Read(func(tx *store.KernelTx) error {
+	rerr := k.engine.Read(func(tx *store.KernelTx) error {
 		return cmp.Or(
 			lease.Boxes.Each(tx, func(b *lease.Box) {
-				if is(b.Owner) {
+				switch {
+				case !is(b.Owner):
+				case b.Kind == lease.OfQueue:
+					ready, delayed, jerr := lease.Open(tx, b)
+					n.Jobs = n.Jobs.Plus(api.JobCounts{Ready: ready, Delayed: delayed, Held: b.Held, Dead: b.Dead, Done: b.Done})
+					err = cmp.Or(err, jerr)
+				default:
 					n.Mailboxes, n.Messages, n.DeadLetters = n.Mailboxes+1, n.Messages+b.Messages, n.DeadLetters+b.Dead
+				}
+			}),
+			jobs.Queues.Each(tx, func(q *jobs.Queue) {
+				if is(q.Owner) {
+					n.Queues++
 				}
 			}),
 			names.Rows.Each(tx, func(r *names.Row) {
@@ -39,7 +51,7 @@ func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, 
 				}
 			}))
 	})
-	return n, err
+	return n, cmp.Or(rerr, err)
 }
 
 // spent is 1 for an account with a limit of which nothing is left.

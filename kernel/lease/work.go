@@ -126,6 +126,12 @@ func Ready(tx *store.KernelTx, of Of, now time.Time) (*Message, error) {
 	return nil, err
 }
 
+// Open is how many jobs of a box are ready, and how many wait for their time.
+func Open(tx *store.KernelTx, b *Box) (waiting, delayed int, err error) {
+	waiting, err = Messages.Count(tx, ready, b.ID())
+	return waiting, b.Messages - b.Held - waiting, err
+}
+
 // Hold gives a ready job to a run, with a lease until a time; zero: as long as the run lasts.
 func Hold(tx *store.KernelTx, m *Message, run agent.ID, until, now time.Time) error {
 	m.Work.Holder, m.Work.Since, m.Work.Until = run, now.UTC(), until

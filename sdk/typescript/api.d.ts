@@ -2103,6 +2103,16 @@ export interface InfoResult {
   runs: { [key: string]: number };
 }
 
+/** Numbers of jobs by their state. */
+export interface JobCounts {
+  ready: number;
+  delayed: number;
+  held: number;
+  dead: number;
+  /** the last ones of each queue */
+  done: number;
+}
+
 /** What there is of all that clove counts: for root of everybody, for others of their own. */
 export interface SummaryResult {
   /** of the program */
@@ -2122,6 +2132,10 @@ export interface SummaryResult {
   /** in them */
   messages: number;
   dead_letters: number;
+  /** of jobs */
+  queues: number;
+  /** in them */
+  jobs: JobCounts;
   names: number;
   grants: number;
   /** accounts in which something is counted or limited */

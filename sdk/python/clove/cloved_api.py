@@ -44,6 +44,27 @@ class InfoResult:
 
 
 @dataclass(frozen=True)
+class JobCounts:
+    """Numbers of jobs by their state."""
+
+    ready: int = 0
+    delayed: int = 0
+    held: int = 0
+    dead: int = 0
+    done: int = 0  # the last ones of each queue
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobCounts:
+        return cls(
+            ready=o.get("ready") or 0,
+            delayed=o.get("delayed") or 0,
+            held=o.get("held") or 0,
+            dead=o.get("dead") or 0,
+            done=o.get("done") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class SummaryResult:
     """What there is of all that clove counts: for root of everybody, for others of
     their own.
@@ -61,6 +82,8 @@ class SummaryResult:
     mailboxes: int = 0
     messages: int = 0  # in them
     dead_letters: int = 0
+    queues: int = 0  # of jobs
+    jobs: JobCounts = field(default_factory=JobCounts)  # in them
     names: int = 0
     grants: int = 0
     budgets: int = 0  # accounts in which something is counted or limited
@@ -81,6 +104,8 @@ class SummaryResult:
             mailboxes=o.get("mailboxes") or 0,
             messages=o.get("messages") or 0,
             dead_letters=o.get("dead_letters") or 0,
+            queues=o.get("queues") or 0,
+            jobs=JobCounts.read(o.get("jobs") or {}),
             names=o.get("names") or 0,
             grants=o.get("grants") or 0,
             budgets=o.get("budgets") or 0,
@@ -3612,6 +3637,7 @@ def standard() -> Spec:
 
 __all__ = [
     "InfoResult",
+    "JobCounts",
     "SummaryResult",
     "PanicResult",
     "CheckResult",
