@@ -167,6 +167,25 @@ type Queue struct {
 	Dead        int    `json:"dead" col:"DEAD"`
 	Done        int    `json:"done" col:"DONE"`         // the last ones, at most 256
 	Why         string `json:"why,omitempty" col:"WHY"` // why clove starts nothing for jobs that wait
+	// Maker is the run that has made it for itself; absent: a user has. What clove starts for it are children of that run.
+	Maker agent.ID `json:"maker,omitempty"`
+}
+
+// QueueOpenParams makes a queue of the caller's own, or replaces the settings of one. Jobs that are there keep theirs.
+type QueueOpenParams struct {
+	Queue       string `json:"queue"`
+	Manifest    string `json:"manifest,omitempty"`    // that clove starts for each job, as a child of the caller's; the job is its stdin
+	Concurrency int    `json:"concurrency,omitempty"` // absent: 1 with a manifest, and else as many as there are
+	Attempts    int    `json:"attempts,omitempty"`    // absent: 3
+	BackoffMS   int64  `json:"backoff_ms,omitempty"`  // absent: 1000
+	LeaseMS     int64  `json:"lease_ms,omitempty"`    // absent: 60000
+	Keyed
+}
+
+// QueueCloseParams names a queue of the caller's own.
+type QueueCloseParams struct {
+	Queue string `json:"queue"`
+	Keyed
 }
 
 // QueueAddParams makes a queue of a user's, or replaces the settings of one. Jobs that are there keep theirs.

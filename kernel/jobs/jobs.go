@@ -56,6 +56,8 @@ func (j *Jobs) Service() *service.Service {
 		service.Write(agents.JobFail, service.Stages[api.JobFailParams]{}, j.fail),
 		service.Read(agents.JobGet, service.Stages[api.JobGetParams]{}, get),
 		service.Read(agents.JobList, service.Stages[api.JobListParams]{}, heldJobs),
+		service.Prepared(agents.QueueOpen, opens, j.prepareOpen, j.open, nil),
+		service.Write(agents.QueueClose, service.Stages[api.QueueCloseParams]{}, j.closeQueue),
 		service.Write(methods.JobsAdd, service.Stages[api.JobsAddParams]{}, j.post),
 		service.Read(methods.JobsList, service.Stages[api.JobsListParams]{}, list),
 		service.Read(methods.JobsShow, service.Stages[api.JobGetParams]{}, show),
@@ -345,13 +347,14 @@ func body(m *lease.Message) json.RawMessage {
 	return m.Body
 }
 
-// Free takes from a run the jobs that it holds since before a moment, zero: all. It has ended.
+// Free takes from a run the jobs that it holds since before a moment, zero: all, and ends the queues that it has made
+// before that. It has ended.
 func (j *Jobs) Free(tx *store.KernelTx, run agent.ID, until, now time.Time, out *service.Outcome) error {
 	boxes, err := lease.Free(tx, run, until, "its holder ended", now)
 	if len(boxes) > 0 {
 		j.changed(out, now, boxes...)
 	}
-	return err
+	return cmp.Or(err, j.endMade(tx, run, until, out))
 }
 
 // Tick does what time does to jobs. next is when it has something to do again; zero: it waits for a call.

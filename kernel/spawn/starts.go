@@ -139,7 +139,7 @@ func (l *Launcher) begin(start *Start) error {
 	}
 	err := l.spawn.runs().Check(context.Background(), run.Spec, run.Owner, run.Executes)
 	if err == nil {
-		err = l.give(start)
+		err = l.give(start.ID, start.Owner, start.Input, start.Blob)
 	}
 	if err == nil {
 		err = l.spawn.runs().Queue(run)
@@ -155,16 +155,16 @@ func (l *Launcher) begin(start *Start) error {
 }
 
 // give keeps the standard input of a run that is to be queued.
-func (l *Launcher) give(start *Start) error {
+func (l *Launcher) give(id agent.ID, owner uint32, input json.RawMessage, blob *api.Blob) error {
 	var line []byte
 	content := ""
-	if start.Input != nil {
-		line = append([]byte(start.Input), '\n')
+	if input != nil {
+		line = append([]byte(input), '\n')
 	}
-	if start.Blob != nil {
+	if blob != nil {
 		var err error
-		if content, err = l.Content(start.Owner, start.Blob.SHA256); err != nil && api.ErrorOf(err).Code == api.CodeNotFound {
-			err = noContent(start.Blob)
+		if content, err = l.Content(owner, blob.SHA256); err != nil && api.ErrorOf(err).Code == api.CodeNotFound {
+			err = noContent(blob)
 		}
 		if err != nil {
 			return err
@@ -173,9 +173,9 @@ func (l *Launcher) give(start *Start) error {
 	if line == nil && content == "" {
 		return nil
 	}
-	err := l.spawn.runs().Give(start.ID, line, content)
-	if start.Blob != nil && errors.Is(err, fs.ErrNotExist) {
-		err = noContent(start.Blob)
+	err := l.spawn.runs().Give(id, line, content)
+	if blob != nil && errors.Is(err, fs.ErrNotExist) {
+		err = noContent(blob)
 	}
 	return err
 }
@@ -264,7 +264,14 @@ func (l *Launcher) startOf(id agent.ID) (start *Start, err error) {
 // Begun returns now if a run is one that clove has started itself: others have its place in the queue. Else it returns
 // no time.
 func (l *Launcher) Begun(id agent.ID, now time.Time) time.Time {
-	if start, err := l.startOf(id); err != nil || start == nil {
+	begun := false
+	err := l.spawn.engine.Read(func(tx *store.KernelTx) error {
+		start, err := Starts.Get(tx, string(id))
+		k, kerr := of(tx, id)
+		begun = start != nil || k != nil && k.For != ""
+		return cmp.Or(err, kerr)
+	})
+	if err != nil || !begun {
 		return time.Time{}
 	}
 	return now
@@ -302,6 +309,18 @@ func (l *Launcher) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []
 		}
 	}
 	return pending, err
+}
+
+// PendingChildren are the runs above of the children that clove has started for jobs and that have not begun to execute.
+func (l *Launcher) PendingChildren(tx *store.KernelTx) (parents []agent.Run, err error) {
+	all, err := Children.Indexed(tx, childrenFor, childrenFor)
+	for _, k := range all {
+		run, found := l.spawn.runs().Get(k.ID)
+		if parent, known := l.spawn.runs().Get(k.Parent); known && k.End == nil && (!found || run.Started.IsZero()) {
+			parents = append(parents, parent)
+		}
+	}
+	return parents, err
 }
 
 // Starting reports whether a run is there that is for something, or is to come.

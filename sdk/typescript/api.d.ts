@@ -448,6 +448,33 @@ export interface JobGetParams {
 export interface JobListParams {
 }
 
+/**
+ * Makes a queue of the caller's own, or replaces the settings of one. Jobs that are there keep
+ * theirs.
+ */
+export interface QueueOpenParams {
+  queue: string;
+  /** that clove starts for each job, as a child of the caller's; the job is its stdin */
+  manifest?: string;
+  /** absent: 1 with a manifest, and else as many as there are */
+  concurrency?: number;
+  /** absent: 3 */
+  attempts?: number;
+  /** absent: 1000 */
+  backoff_ms?: number;
+  /** absent: 60000 */
+  lease_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a queue of the caller's own. */
+export interface QueueCloseParams {
+  queue: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Gives the caller's run a name, or other tags for one that it has. */
 export interface NameRegisterParams {
   name: string;
@@ -1828,6 +1855,48 @@ export interface JobListResult {
   jobs: Job[];
 }
 
+/**
+ * A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and those with a
+ * grant name:job/NAME claim them.
+ */
+export interface Queue {
+  owner: number;
+  namespace?: string;
+  name: string;
+  /**
+   * what clove starts for each job, as it was when the queue was added (Digest); empty: agents
+   * claim.
+   */
+  manifest?: string;
+  digest?: string;
+  /** jobs that are held at once; 0: as many as there are */
+  concurrency: number;
+  /** how often a job is tried, unless it says it */
+  attempts: number;
+  /** before the second attempt; doubled before each one after */
+  backoff_ms: number;
+  /** how long a run holds a job that it claims, and does not renew */
+  lease_ms: number;
+  /** jobs */
+  waiting: number;
+  held: number;
+  dead: number;
+  /** the last ones, at most 256 */
+  done: number;
+  /** why clove starts nothing for jobs that wait */
+  why?: string;
+  /**
+   * the run that has made it for itself; absent: a user has. What clove starts for it are children
+   * of that run.
+   */
+  maker?: string;
+}
+
+/** One queue. */
+export interface QueueResult {
+  queue: Queue;
+}
+
 /** A live run that has a name. */
 export interface NameHolder {
   run: string;
@@ -3035,43 +3104,6 @@ export interface JobsListResult {
   next?: string;
 }
 
-/**
- * A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and those with a
- * grant name:job/NAME claim them.
- */
-export interface Queue {
-  owner: number;
-  namespace?: string;
-  name: string;
-  /**
-   * what clove starts for each job, as it was when the queue was added (Digest); empty: agents
-   * claim.
-   */
-  manifest?: string;
-  digest?: string;
-  /** jobs that are held at once; 0: as many as there are */
-  concurrency: number;
-  /** how often a job is tried, unless it says it */
-  attempts: number;
-  /** before the second attempt; doubled before each one after */
-  backoff_ms: number;
-  /** how long a run holds a job that it claims, and does not renew */
-  lease_ms: number;
-  /** jobs */
-  waiting: number;
-  held: number;
-  dead: number;
-  /** the last ones, at most 256 */
-  done: number;
-  /** why clove starts nothing for jobs that wait */
-  why?: string;
-}
-
-/** One queue. */
-export interface QueueResult {
-  queue: Queue;
-}
-
 /** A part of the queues, in the order of the namespaces and of the names. */
 export interface QueueListResult {
   queues: Queue[];
@@ -3535,6 +3567,19 @@ export interface AgentJobMethods {
   list(params?: NoParams, options?: CallOptions): Promise<JobListResult>;
 }
 
+/** The methods queue.*. */
+export interface AgentQueueMethods {
+  /**
+   * Makes a queue of the run's namespace, or replaces the settings of one that the run has made.
+   * It needs a grant of kind name that covers job/QUEUE, and with a manifest one of kind spawn
+   * that covers that. What is started for its jobs are children of the run, and held against it as
+   * those of agent.spawn. When the run ends nothing is started any more, and an empty queue goes.
+   */
+  open(params: Omit<QueueOpenParams, "run">, options?: CallOptions): Promise<QueueResult>;
+  /** Removes a queue that the run has made and that has no jobs to be done and no dead ones. */
+  close(params: Omit<QueueCloseParams, "run">, options?: CallOptions): Promise<void>;
+}
+
 /** The methods name.*. */
 export interface AgentNameMethods {
   /**
@@ -3664,6 +3709,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
   readonly job: AgentJobMethods;
+  readonly queue: AgentQueueMethods;
   readonly name: AgentNameMethods;
   readonly state: AgentStateMethods;
   readonly blob: AgentBlobMethods;

@@ -1103,6 +1103,62 @@ class JobListResult:
 
 
 @dataclass(frozen=True)
+class Queue:
+    """A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and
+    those with a grant name:job/NAME claim them.
+    """
+
+    owner: int = 0
+    namespace: str = ""
+    name: str = ""
+    manifest: str = ""  # what clove starts for each job, as it was when the queue was added (Digest); empty: agents claim.
+    digest: str = ""
+    concurrency: int = 0  # jobs that are held at once; 0: as many as there are
+    attempts: int = 0  # how often a job is tried, unless it says it
+    backoff_ms: int = 0  # before the second attempt; doubled before each one after
+    lease_ms: int = 0  # how long a run holds a job that it claims, and does not renew
+    waiting: int = 0  # jobs
+    held: int = 0
+    dead: int = 0
+    done: int = 0  # the last ones, at most 256
+    why: str = ""  # why clove starts nothing for jobs that wait
+    maker: str = ""  # the run that has made it for itself; absent: a user has. What clove starts for it are children of that run.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Queue:
+        return cls(
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            name=o.get("name") or "",
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            concurrency=o.get("concurrency") or 0,
+            attempts=o.get("attempts") or 0,
+            backoff_ms=o.get("backoff_ms") or 0,
+            lease_ms=o.get("lease_ms") or 0,
+            waiting=o.get("waiting") or 0,
+            held=o.get("held") or 0,
+            dead=o.get("dead") or 0,
+            done=o.get("done") or 0,
+            why=o.get("why") or "",
+            maker=o.get("maker") or "",
+        )
+
+
+@dataclass(frozen=True)
+class QueueResult:
+    """One queue."""
+
+    queue: Queue = field(default_factory=Queue)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> QueueResult:
+        return cls(
+            queue=Queue.read(o.get("queue") or {}),
+        )
+
+
+@dataclass(frozen=True)
 class NameHolder:
     """A live run that has a name."""
 
@@ -2277,6 +2333,59 @@ class JobMethods:
         return JobListResult.read(self._call("job.list", params))
 
 
+class QueueMethods:
+    """The methods queue.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def open(
+        self,
+        queue: str,
+        *,
+        manifest: Optional[str] = None,
+        concurrency: Optional[int] = None,
+        attempts: Optional[int] = None,
+        backoff_ms: Optional[int] = None,
+        lease_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> QueueResult:
+        """Makes a queue of the run's namespace, or replaces the settings of one that
+        the run has made. It needs a grant of kind name that covers job/QUEUE, and
+        with a manifest one of kind spawn that covers that. What is started for its
+        jobs are children of the run, and held against it as those of agent.spawn.
+        When the run ends nothing is started any more, and an empty queue goes.
+
+        Args:
+            manifest: that clove starts for each job, as a child of the caller's; the job is its stdin
+            concurrency: absent: 1 with a manifest, and else as many as there are
+            attempts: absent: 3
+            backoff_ms: absent: 1000
+            lease_ms: absent: 60000
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "queue": queue,
+            "manifest": manifest,
+            "concurrency": concurrency,
+            "attempts": attempts,
+            "backoff_ms": backoff_ms,
+            "lease_ms": lease_ms,
+            "key": key,
+        }
+        return QueueResult.read(self._call("queue.open", params))
+
+    def close(self, queue: str, *, key: Optional[str] = None) -> None:
+        """Removes a queue that the run has made and that has no jobs to be done and no
+        dead ones.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"queue": queue, "key": key}
+        self._call("queue.close", params)
+
+
 class NameMethods:
     """The methods name.*."""
 
@@ -2677,6 +2786,7 @@ class Methods(AgentMethods):
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
         self.job = JobMethods(call)
+        self.queue = QueueMethods(call)
         self.name = NameMethods(call)
         self.state = StateMethods(call)
         self.blob = BlobMethods(call)
@@ -3055,6 +3165,27 @@ METHODS: dict[str, Method] = {
         [
         ],
     ),
+    "queue.open": Method(
+        "queue.open",
+        "Makes a queue of the run's namespace, or replaces the settings of one that the run has made. It needs a grant of kind name that covers job/QUEUE, and with a manifest one of kind spawn that covers that. What is started for its jobs are children of the run, and held against it as those of agent.spawn. When the run ends nothing is started any more, and an empty queue goes.",
+        [
+            Param("queue", "string", True, ""),
+            Param("manifest", "string", False, "that clove starts for each job, as a child of the caller's; the job is its stdin"),
+            Param("concurrency", "integer", False, "absent: 1 with a manifest, and else as many as there are"),
+            Param("attempts", "integer", False, "absent: 3"),
+            Param("backoff_ms", "integer", False, "absent: 1000"),
+            Param("lease_ms", "integer", False, "absent: 60000"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "queue.close": Method(
+        "queue.close",
+        "Removes a queue that the run has made and that has no jobs to be done and no dead ones.",
+        [
+            Param("queue", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
     "name.register": Method(
         "name.register",
         "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns.",
@@ -3306,6 +3437,8 @@ __all__ = [
     "JobResult",
     "JobCompleteResult",
     "JobListResult",
+    "Queue",
+    "QueueResult",
     "NameHolder",
     "Name",
     "NameResult",

@@ -1540,60 +1540,6 @@ class JobsListResult:
 
 
 @dataclass(frozen=True)
-class Queue:
-    """A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and
-    those with a grant name:job/NAME claim them.
-    """
-
-    owner: int = 0
-    namespace: str = ""
-    name: str = ""
-    manifest: str = ""  # what clove starts for each job, as it was when the queue was added (Digest); empty: agents claim.
-    digest: str = ""
-    concurrency: int = 0  # jobs that are held at once; 0: as many as there are
-    attempts: int = 0  # how often a job is tried, unless it says it
-    backoff_ms: int = 0  # before the second attempt; doubled before each one after
-    lease_ms: int = 0  # how long a run holds a job that it claims, and does not renew
-    waiting: int = 0  # jobs
-    held: int = 0
-    dead: int = 0
-    done: int = 0  # the last ones, at most 256
-    why: str = ""  # why clove starts nothing for jobs that wait
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Queue:
-        return cls(
-            owner=o.get("owner") or 0,
-            namespace=o.get("namespace") or "",
-            name=o.get("name") or "",
-            manifest=o.get("manifest") or "",
-            digest=o.get("digest") or "",
-            concurrency=o.get("concurrency") or 0,
-            attempts=o.get("attempts") or 0,
-            backoff_ms=o.get("backoff_ms") or 0,
-            lease_ms=o.get("lease_ms") or 0,
-            waiting=o.get("waiting") or 0,
-            held=o.get("held") or 0,
-            dead=o.get("dead") or 0,
-            done=o.get("done") or 0,
-            why=o.get("why") or "",
-        )
-
-
-@dataclass(frozen=True)
-class QueueResult:
-    """One queue."""
-
-    queue: Queue = field(default_factory=Queue)
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> QueueResult:
-        return cls(
-            queue=Queue.read(o.get("queue") or {}),
-        )
-
-
-@dataclass(frozen=True)
 class QueueListResult:
     """A part of the queues, in the order of the namespaces and of the names."""
 
@@ -3703,8 +3649,6 @@ __all__ = [
     "DeadLetter",
     "MailDeadResult",
     "JobsListResult",
-    "Queue",
-    "QueueResult",
     "QueueListResult",
     "ModelTarget",
     "Model",
