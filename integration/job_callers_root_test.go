@@ -153,7 +153,7 @@ func (s *calling) removeQueue(queue string, all []api.Job) {
 // holdLast has each agent hold a job, to end with it.
 func (s *calling) holdLast() {
 	s.t.Helper()
-	s.api(methods.QueueAdd.Name, map[string]any{"name": lastQueue, "backoff_ms": time.Hour.Milliseconds()}, nil)
+	s.api(methods.QueueAdd.Name, map[string]any{"name": lastQueue, "backoff_ms": time.Hour.Milliseconds(), "lease_ms": time.Hour.Milliseconds()}, nil)
 	for i, r := range s.agents {
 		s.api(methods.JobsAdd.Name, map[string]any{"queue": lastQueue, "body": i}, nil)
 		if err := json.NewEncoder(r.stdin).Encode(lastQueue); err != nil {
@@ -184,7 +184,7 @@ func (s *calling) lastComeBack() {
 	var all []api.Job
 	for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
 		all = s.jobsOf(lastQueue)
-		held := slices.ContainsFunc(all, func(j api.Job) bool { return j.State != api.JobDelayed || j.Attempts != 1 })
+		held := slices.ContainsFunc(all, func(j api.Job) bool { return j.State != api.JobDelayed || j.Attempts != 1 || j.Why != "its holder ended" })
 		if !held || time.Now().After(deadline) {
 			if held || len(all) != callingAgents {
 				s.t.Errorf("the jobs of agents that have ended: %+v", all)
