@@ -62,8 +62,10 @@ type BlobTakeParams struct {
 type BlobAt struct {
 	Blob string `json:"blob"` // its SHA-256
 	// At is the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox
-	// does, a key of its own run, or an upload of its own.
+	// does, a key of its own run, a job that it holds, or an upload of its own.
 	At *StatePath `json:"at,omitempty"`
+	// Job is the id of one that refers to it and that the caller holds or has added; not with At.
+	Job string `json:"job,omitempty"`
 }
 
 // Named is what the parameters name.

@@ -35,15 +35,36 @@ type SummaryResult struct {
 
 // Counts are numbers of what kernel.db has.
 type Counts struct {
-	Mailboxes   int   `json:"mailboxes"`
-	Messages    int   `json:"messages"` // in them
-	DeadLetters int   `json:"dead_letters"`
-	Names       int   `json:"names"`
-	Blobs       int   `json:"blobs"`
-	BlobBytes   int64 `json:"blob_bytes"` // of them, and of uploads at their whole size
-	Grants      int   `json:"grants"`
-	Budgets     int   `json:"budgets"` // accounts in which something is counted or limited
-	Spent       int   `json:"spent"`   // of these with a limit of which nothing is left
+	Mailboxes   int       `json:"mailboxes"`
+	Messages    int       `json:"messages"` // in them
+	DeadLetters int       `json:"dead_letters"`
+	Queues      int       `json:"queues"` // of jobs
+	Jobs        JobCounts `json:"jobs"`   // in them
+	Names       int       `json:"names"`
+	Blobs       int       `json:"blobs"`
+	BlobBytes   int64     `json:"blob_bytes"` // of them, and of uploads at their whole size
+	Grants      int       `json:"grants"`
+	Budgets     int       `json:"budgets"` // accounts in which something is counted or limited
+	Spent       int       `json:"spent"`   // of these with a limit of which nothing is left
+}
+
+// JobCounts are numbers of jobs by their state.
+type JobCounts struct {
+	Ready   int `json:"ready"`
+	Delayed int `json:"delayed"`
+	Held    int `json:"held"`
+	Dead    int `json:"dead"`
+	Done    int `json:"done"` // the last ones of each queue
+}
+
+// ByState are the numbers by the words of Job.State.
+func (n JobCounts) ByState() map[string]int {
+	return map[string]int{JobReady: n.Ready, JobDelayed: n.Delayed, JobHeld: n.Held, JobDead: n.Dead, JobDone: n.Done}
+}
+
+// Plus is the sum of two.
+func (n JobCounts) Plus(m JobCounts) JobCounts {
+	return JobCounts{n.Ready + m.Ready, n.Delayed + m.Delayed, n.Held + m.Held, n.Dead + m.Dead, n.Done + m.Done}
 }
 
 // DrainParams turns the drain on or off.

@@ -16,7 +16,10 @@ const (
 	JobDone    = "done"
 )
 
-// Job is a piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost and Trace is set by clove.
+// JobStates are all of them, in the order in which a job is in them.
+var JobStates = []string{JobDelayed, JobReady, JobHeld, JobDead, JobDone}
+
+// Job is a piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority, Delay, Deadline, AttemptsMost and Trace is set by clove.
 type Job struct {
 	ID        string    `json:"id" col:"JOB"` // opaque
 	Owner     uint32    `json:"owner"`        // of the queue
@@ -40,17 +43,21 @@ type Job struct {
 	Trace     string          `json:"trace,omitempty"`
 	Causation string          `json:"causation"`
 	Body      json.RawMessage `json:"body,omitempty" col:"BODY,json,cut"` // left out by job.list
+	Blob      *Blob           `json:"blob,omitempty" col:"BLOB,blob"`     // its body, or beside it; blob.read returns it
 	Result    json.RawMessage `json:"result,omitempty"`                   // of one that is done
-	Output    string          `json:"output,omitempty"`                   // the end of what the last run wrote that clove has started for it
+	// ResultBlob is the result of one that is done, or beside it. blob.read returns it to the run that added the job.
+	ResultBlob *Blob  `json:"result_blob,omitempty"`
+	Output     string `json:"output,omitempty"` // the end of what the last run wrote that clove has started for it
 }
 
-// JobResultMost bounds Job.Result, in bytes. What is larger is sent as mail.
+// JobResultMost bounds Job.Result, in bytes. What is larger is a blob.
 const JobResultMost = 4 << 10
 
 // NewJob is what a caller says of a job that it adds.
 type NewJob struct {
 	Queue      string          `json:"queue"`
-	Body       json.RawMessage `json:"body"`                  // at most 48 KiB
+	Body       json.RawMessage `json:"body"`                  // at most 48 KiB; null beside a blob: that alone
+	Blob       string          `json:"blob,omitempty"`        // SHA-256 of one that the caller may read
 	Priority   int             `json:"priority,omitempty"`    // 0 to 9; higher ones are taken first
 	DelayMS    int64           `json:"delay_ms,omitempty"`    // from now; it is not taken before
 	DeadlineMS int64           `json:"deadline_ms,omitempty"` // from now; then it is dead, also while a run holds it; 0: never
@@ -91,6 +98,7 @@ type JobResult struct {
 type JobCompleteParams struct {
 	ID     string          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"` // at most 4 KiB
+	Blob   string          `json:"blob,omitempty"`   // SHA-256 of one that the caller may read: the result, or beside it
 	// Then are done with it, each with its own rights and costs: all that is named, or nothing.
 	Then []ThenCall `json:"then,omitempty"` // at most 16
 	Keyed
@@ -159,6 +167,25 @@ type Queue struct {
 	Dead        int    `json:"dead" col:"DEAD"`
 	Done        int    `json:"done" col:"DONE"`         // the last ones, at most 256
 	Why         string `json:"why,omitempty" col:"WHY"` // why clove starts nothing for jobs that wait
+	// Maker is the run that has made it for itself; absent: a user has. What clove starts for it are children of that run.
+	Maker agent.ID `json:"maker,omitempty"`
+}
+
+// QueueOpenParams makes a queue of the caller's own, or replaces the settings of one. Jobs that are there keep theirs.
+type QueueOpenParams struct {
+	Queue       string `json:"queue"`
+	Manifest    string `json:"manifest,omitempty"`    // that clove starts for each job, as a child of the caller's; the job is its stdin
+	Concurrency int    `json:"concurrency,omitempty"` // absent: 1 with a manifest, and else as many as there are
+	Attempts    int    `json:"attempts,omitempty"`    // absent: 3
+	BackoffMS   int64  `json:"backoff_ms,omitempty"`  // absent: 1000
+	LeaseMS     int64  `json:"lease_ms,omitempty"`    // absent: 60000
+	Keyed
+}
+
+// QueueCloseParams names a queue of the caller's own.
+type QueueCloseParams struct {
+	Queue string `json:"queue"`
+	Keyed
 }
 
 // QueueAddParams makes a queue of a user's, or replaces the settings of one. Jobs that are there keep theirs.

@@ -126,8 +126,11 @@ func (s *shared) gauges(set func(name string, value float64, labels ...string)) 
 			return // as for a store that cannot be read
 		}
 	}
-	for name, value := range map[string]int{metrics.Mailboxes: n.Mailboxes, metrics.MailMessages: n.Messages, metrics.MailDead: n.DeadLetters, metrics.Names: n.Names,
+	for name, value := range map[string]int{metrics.Mailboxes: n.Mailboxes, metrics.MailMessages: n.Messages, metrics.MailDead: n.DeadLetters, metrics.JobQueues: n.Queues, metrics.Names: n.Names,
 		metrics.Grants: n.Grants, metrics.Accounts: n.Budgets, metrics.AccountsSpent: n.Spent} {
 		set(name, float64(value))
+	}
+	for state, value := range n.Jobs.ByState() {
+		set(metrics.Jobs, float64(value), state)
 	}
 }

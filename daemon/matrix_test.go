@@ -134,6 +134,8 @@ var matrix = map[string]row{
 	agents.JobFail.Name:      forAgent,
 	agents.JobGet.Name:       forAgent,
 	agents.JobList.Name:      forAgent,
+	agents.QueueOpen.Name:    forAgent,
+	agents.QueueClose.Name:   forAgent,
 	methods.JobsAdd.Name:     row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"queue":"none","body":1`},
 	methods.JobsList.Name:    forAll,
 	methods.JobsShow.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},

@@ -114,8 +114,8 @@ func (k children) Pack(ctx context.Context, parent agent.Run, child agent.ID, al
 }
 
 // Give keeps the standard input of a run that is to be queued.
-func (k children) Give(run agent.ID, input []byte) error {
-	return k.d.options.Paths.Spools().Give(run, input)
+func (k children) Give(run agent.ID, input []byte, file string) error {
+	return k.d.options.Paths.Spools().Give(run, input, file)
 }
 
 // Drop removes them.

@@ -58,11 +58,12 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 		metered, err = r.metered(run)
 	}
 	var input []byte
+	content := ""
 	if err == nil {
-		input, err = r.paths.Spools().Given(run.Spec.ID)
+		input, content, err = r.paths.Spools().Given(run.Spec.ID)
 	}
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Rlimits: run.CallerRlimits, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered, Input: input,
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Rlimits: run.CallerRlimits, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered, Input: input, Content: content,
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {

@@ -44,11 +44,13 @@ type madeCall struct {
 	KeySaid     linear.KeyOutput    `json:",omitzero"`
 	Name        *linear.NameInput   `json:",omitempty"`
 	NameSaid    linear.NameOutput   `json:",omitzero"`
+	Job         *linear.JobInput    `json:",omitempty"`
+	JobSaid     linear.JobOutput    `json:",omitzero"`
 }
 
 // refused reports whether the answer was that it cannot be.
 func (m madeCall) refused() bool {
-	return m.BudgetSaid.Refused || m.GrantAnswer.Refused || m.BoxSaid.Refused || m.KeySaid.Refused || m.NameSaid.Refused
+	return m.BudgetSaid.Refused || m.GrantAnswer.Refused || m.BoxSaid.Refused || m.KeySaid.Refused || m.NameSaid.Refused || m.JobSaid.Refused
 }
 
 // callInRounds makes calls on many connections at once. For each line of its input, a word
@@ -79,6 +81,14 @@ func callInRounds(args []string) error {
 	fmt.Println("up")
 	rounds := bufio.NewScanner(os.Stdin)
 	for rounds.Scan() {
+		if rounds.Text() == strconv.Quote(lastQueue) {
+			c := callers[0]
+			c.done, c.jobs = nil, nil
+			if err := errors.Join(c.claimJob(lastQueue), printCalls(c)); err != nil {
+				return err
+			}
+			continue
+		}
 		var word string
 		var seed uint64
 		if _, err := fmt.Sscan(rounds.Text(), &word, &seed); err != nil {
@@ -97,7 +107,7 @@ func round(callers []*caller, word string, seed uint64, steps int) error {
 	failed := make([]error, len(callers))
 	callers[0].shared.forget()
 	for _, c := range callers {
-		c.word, c.dice, c.made, c.seen, c.done = word, rand.New(rand.NewPCG(seed, uint64(c.number))), 0, nil, nil
+		c.word, c.dice, c.made, c.seen, c.jobs, c.done = word, rand.New(rand.NewPCG(seed, uint64(c.number))), 0, nil, nil, nil
 	}
 	if err := callers[0].emptyBox(); err != nil {
 		return err
@@ -109,6 +119,11 @@ func round(callers []*caller, word string, seed uint64, steps int) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
+	return printCalls(callers...)
+}
+
+// printCalls prints the calls that callers have made.
+func printCalls(callers ...*caller) error {
 	out := bufio.NewWriter(os.Stdout)
 	for _, c := range callers {
 		for _, made := range c.done {
@@ -136,6 +151,7 @@ type caller struct {
 	made int // calls that change something
 	open []openReservation
 	seen []string // messages
+	jobs []string // that it has claimed or added
 	done []madeCall
 }
 
@@ -159,7 +175,7 @@ func (c *caller) work(steps int) error {
 	derived := 0
 	for range steps {
 		var err error
-		switch roll := c.dice.IntN(26); {
+		switch roll := c.dice.IntN(34); {
 		case roll < 2:
 			err = c.show()
 		case roll < 4 && len(c.open) > 0:
@@ -187,8 +203,14 @@ func (c *caller) work(steps int) error {
 			err = c.getKey()
 		case roll < 23:
 			err = c.changeKey()
-		default:
+		case roll < 26:
 			err = c.useName()
+		case roll < 28:
+			err = c.addJob()
+		case roll < 31:
+			err = c.claimJob(c.word)
+		default:
+			err = c.workOn()
 		}
 		if err != nil {
 			return err

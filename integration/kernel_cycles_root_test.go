@@ -26,7 +26,7 @@ const (
 	callersEach   = 8
 	// callSteps are the calls of one caller in a round. With more of them the search for an
 	// order takes longer than the round.
-	callSteps = 20
+	callSteps = 26
 	// callGranted is so little that every round has reservations that do not fit.
 	callGranted = 60
 	// killsInRound is how often cloved is killed in one round: the checks after the calls
@@ -52,8 +52,8 @@ type calling struct {
 // TestKernelCycles kills cloved at random moments beside 64 callers, each on its own
 // connection to the socket of a real sandbox. A call that is answered with busy is repeated
 // with its key, some also when they were answered. After each round, of four kills, one order
-// must explain all answers about budgets, grants, mail, keys and names, and what acknowledgements of mail
-// carried is done once. The budgets must be the sum of what was acknowledged, and nothing
+// must explain all answers about budgets, grants, mail, keys, names and jobs, and what acknowledgements of mail
+// and completions of jobs carried is done once. The budgets must be the sum of what was acknowledged, and nothing
 // may exceed them.
 // At the end the audit log has each acknowledged change once. CLOVE_CYCLES sets the number of
 // kills, CLOVE_SEED repeats the order of the calls.
@@ -93,7 +93,7 @@ func (s *calling) begin(life int) {
 		s.names = append(s.names, fmt.Sprintf("calling-%d-%d", life, i))
 	}
 	for i, name := range s.names {
-		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", "--grant=send:calling-*", "--grant=name:shared-*", "--grant=state:/namespace:rw", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
+		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", "--grant=send:calling-*", "--grant=name:shared-*", "--grant=send:job/*", "--grant=name:job/*", "--grant=state:/namespace:rw", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
 			append([]string{agentInside, agentWord, "rounds", fmt.Sprint(i), fmt.Sprint(callersEach), fmt.Sprint(callSteps), fmt.Sprint(callGranted), name}, s.names...)...)
 		if line := r.line(); line != "up" {
 			s.t.Fatalf("%q\n%s", line, &r.stderr)
@@ -105,12 +105,19 @@ func (s *calling) begin(life int) {
 // end ends the agents, and looks at what is left.
 func (s *calling) end() {
 	s.t.Helper()
+	s.holdLast()
+	for _, r := range s.agents {
+		r.stdin.Close()
+	}
+	s.stop(unix.SIGKILL) // while they end
+	s.serve()
 	for _, r := range s.agents {
 		if end := r.wait(); end.code != 0 {
 			s.t.Errorf("exit %d\n%s", end.code, end.stderr)
 		}
 	}
 	s.agents = nil
+	s.lastComeBack()
 	for _, args := range [][]string{{"check"}, {"audit", "verify"}} {
 		if r := s.clove(args...); r.code != 0 {
 			s.t.Errorf("%v: %d\n%s%s", args, r.code, r.stdout, r.stderr)
@@ -124,6 +131,7 @@ func longestUp() time.Duration { return testhost.Patience(80 * time.Millisecond)
 // round has all callers make their calls, and kills cloved meanwhile.
 func (s *calling) round(i, seed, kills int) {
 	s.t.Helper()
+	s.queue(fmt.Sprintf("c%d", i))
 	for _, r := range s.agents {
 		fmt.Fprintln(r.stdin, fmt.Sprintf("c%d", i), seed+i)
 	}
@@ -132,7 +140,7 @@ func (s *calling) round(i, seed, kills int) {
 		s.stop(unix.SIGKILL)
 		s.serve()
 	}
-	var budgets, grants, boxes, keys, names []porcupine.Operation
+	var budgets, grants, boxes, keys, names, jobs []porcupine.Operation
 	for _, r := range s.agents {
 		for {
 			line := r.line()
@@ -158,15 +166,19 @@ func (s *calling) round(i, seed, kills int) {
 			case made.Name != nil:
 				o.Input, o.Output = *made.Name, made.NameSaid
 				names = append(names, o)
+			case made.Job != nil:
+				o.Input, o.Output = *made.Job, made.JobSaid
+				jobs = append(jobs, o)
 			case made.Grant != nil:
 				o.Input, o.Output = *made.Grant, made.GrantAnswer
 				grants = append(grants, o)
 			}
 		}
 	}
+	jobs = s.afterJobs(fmt.Sprintf("c%d", i), jobs)
 	shown, held := s.after()
 	for _, err := range []error{linear.CheckBudgets(append(budgets, shown...), patience()), linear.CheckGrants(append(grants, held...), patience()),
-		linear.CheckBoxes(boxes, patience()), linear.CheckKeys(keys, patience()), linear.CheckNames(names, patience())} {
+		linear.CheckBoxes(boxes, patience()), linear.CheckKeys(keys, patience()), linear.CheckNames(names, patience()), linear.CheckJobs(jobs, patience())} {
 		if err != nil {
 			s.t.Error(err)
 		}
@@ -253,7 +265,8 @@ func (s *calling) everyChangeIsInTheLog() {
 		s.t.Error(filepath.Base(s.state), err)
 	}
 	for _, method := range []string{agents.BudgetReserve.Name, agents.BudgetSettle.Name, agents.BudgetCharge.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name,
-		agents.MailSend.Name, agents.MailAck.Name, agents.StateSet.Name, agents.StateDelete.Name, agents.NameRegister.Name, agents.NameRelease.Name} {
+		agents.MailSend.Name, agents.MailAck.Name, agents.StateSet.Name, agents.StateDelete.Name, agents.NameRegister.Name, agents.NameRelease.Name,
+		agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobFail.Name, agents.JobComplete.Name} {
 		if found[method] != s.methods[method] || found[method] == 0 {
 			s.t.Errorf("%s: %d are in the log, %d were acknowledged", method, found[method], s.methods[method])
 		}

@@ -48,6 +48,8 @@ var sent = map[string]string{
 	agents.JobFail.Name:         `{"id":"none","why":"it is a test"}`,
 	agents.JobGet.Name:          `{"id":"none"}`,
 	agents.JobList.Name:         `{}`,
+	agents.QueueOpen.Name:       `{"queue":"none"}`,
+	agents.QueueClose.Name:      `{"queue":"none"}`,
 	agents.AgentHandoff.Name:    `{"to":"0123456789abcdef","task":"review"}`,
 	agents.AgentAccept.Name:     `{"offer":"none"}`,
 	agents.AgentWithdraw.Name:   `{"offer":"none"}`,
@@ -83,7 +85,7 @@ var sent = map[string]string{
 var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentFetch.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
 	agents.EventTrace.Name, agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
-	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name, agents.ApprovalCancel.Name,
+	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name, agents.ApprovalCancel.Name, agents.QueueOpen.Name, agents.QueueClose.Name,
 	agents.BlobOpen.Name, agents.BlobWrite.Name, agents.BlobClose.Name, agents.BlobTake.Name, agents.BlobRead.Name, agents.BlobSave.Name}
 
 // namedIn fills in what a call names: each is made for it.

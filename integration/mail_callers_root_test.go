@@ -106,10 +106,7 @@ func (c *caller) ackThen() error {
 	made, to := c.box(linear.BoxAck, c.account), c.dice.IntN(len(c.agents))
 	made.Box.ID = c.seen[c.dice.IntN(len(c.seen))]
 	var result api.MailAckResult
-	err := c.change(&made, agents.MailAck.Name, map[string]any{"ids": []string{made.Box.ID}, "then": []map[string]any{
-		{"method": agents.BudgetCharge.Name, "params": map[string]any{"amounts": amounts(1)}},
-		{"method": agents.MailSend.Name, "params": map[string]any{"to": c.agents[to], "body": c.word}},
-	}}, &result)
+	err := c.change(&made, agents.MailAck.Name, map[string]any{"ids": []string{made.Box.ID}, "then": c.accounting(to)}, &result)
 	if made.BoxSaid.Refused = isRefusal(err, api.CodeNotFound); err != nil && !made.BoxSaid.Refused {
 		return err
 	}
@@ -117,11 +114,24 @@ func (c *caller) ackThen() error {
 	if made.BoxSaid.Refused {
 		return nil
 	}
+	return c.keepCarried(made, result.Results, to)
+}
+
+// accounting are the calls that another carries: one is charged, and a message is sent.
+func (c *caller) accounting(to int) []map[string]any {
+	return []map[string]any{
+		{"method": agents.BudgetCharge.Name, "params": map[string]any{"amounts": amounts(1)}},
+		{"method": agents.MailSend.Name, "params": map[string]any{"to": c.agents[to], "body": c.word}},
+	}
+}
+
+// keepCarried keeps the calls of accounting, which were made with another.
+func (c *caller) keepCarried(made madeCall, results []json.RawMessage, to int) error {
 	charged, sent := c.budget(linear.BudgetCharge, 1, 0), c.box(linear.BoxSend, to)
 	charged.Method, charged.Amount = agents.BudgetCharge.Name, 1
 	sent.Method = agents.MailSend.Name
 	var next api.MailSendResult
-	if err := json.Unmarshal(result.Results[1], &next); err != nil {
+	if err := json.Unmarshal(results[1], &next); err != nil {
 		return err
 	}
 	sent.BoxSaid.IDs = []string{next.ID}

@@ -14,9 +14,11 @@ func (k *Kernel) committed() {
 	k.blobs.Committed()
 }
 
-// holders are those of blobs that a run may read without naming a key: its mailbox, and its own keys.
-func holders(c *service.Call) []string {
-	return []string{lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID).Holder(), state.Holders(c.Run)}
+// holders are those of blobs that a run may read without naming a key: its mailbox, its own keys, and the jobs
+// that it holds.
+func holders(c *service.Call) ([]string, error) {
+	jobs, err := lease.Holders(c.Tx, c.Run.Spec.ID, c.Now)
+	return append(jobs, lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID).Holder(), state.Holders(c.Run)), err
 }
 
 // references holds those to blobs against the rows of all that refer.

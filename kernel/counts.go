@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
+	"clove.run/clove/kernel/jobs"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/names"
 	"clove.run/clove/store"
@@ -17,13 +18,22 @@ import (
 func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, err error) {
 	is := func(uid uint32) bool { return owner == nil || uid == *owner }
 	err = k.engine.Read(func(tx *store.KernelTx) error {
+		var jobErr error
 		boxes, err := lease.Counted(tx)
 		for uid, of := range boxes {
 			if is(uid) {
 				n.Mailboxes, n.Messages, n.DeadLetters = n.Mailboxes+of.Boxes, n.Messages+of.Messages, n.DeadLetters+of.Dead
 			}
 		}
-		return cmp.Or(err,
+		err = cmp.Or(err,
+			jobs.Queues.Each(tx, func(q *jobs.Queue) {
+				if !is(q.Owner) {
+					return
+				}
+				n.Queues++
+				in, cerr := jobs.Counted(tx, q)
+				n.Jobs, jobErr = n.Jobs.Plus(in), cmp.Or(jobErr, cerr)
+			}),
 			names.Rows.Each(tx, func(r *names.Row) {
 				if is(r.Owner) {
 					n.Names++
@@ -50,6 +60,7 @@ func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, 
 					n.Spent += spent(a)
 				}
 			}))
+		return cmp.Or(err, jobErr)
 	})
 	return n, err
 }

@@ -331,3 +331,27 @@ func (s *shop) begins() {
 	s.runs.mu.Unlock()
 	s.t.Fatal("nothing waits")
 }
+
+// A job that fails each run that is started for it is dead after its attempts; of the same queue and of another one the
+// others are done meanwhile.
+func TestAPoisonedJobOfStartsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, api.QueueAddParams{Attempts: 3}, api.QueueAddParams{Name: "others"})
+	poison := s.posts("builds", "poison", api.NewJob{Priority: 9})
+	good, other := s.posts("builds", "good", api.NewJob{}), s.posts("others", "other", api.NewJob{})
+	s.over(s.starts("other"), *new(exited(0)))
+	lives := 0
+	for ; lives < 10 && s.shows(poison.ID).State != api.JobDead; lives++ {
+		s.over(s.starts("poison"), *new(exited(137)))
+		if lives == 0 {
+			s.over(s.starts("good"), *new(exited(0)))
+			s.wants(good.ID, api.JobDone, "") // while the other one pauses
+		}
+		s.later(time.Hour)
+		s.Kernel.alarm.set(s.config.Clock())
+	}
+	if lives != 3 {
+		t.Errorf("it had %d lives", lives)
+	}
+	s.wants(other.ID, api.JobDone, "")
+}

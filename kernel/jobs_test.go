@@ -235,17 +235,23 @@ func TestCompletionCarriesCalls(t *testing.T) {
 	wantCode(t, err, api.CodeParams)
 }
 
-// Of 64 callers at once each gets another job, and no more hold one than the queue allows.
+// Of 64 callers at once each gets another job, and no more hold one than the queue allows: while as many hold one as
+// may, the others wait, and one more is refused.
 func TestNoJobIsHeldByTwo(t *testing.T) {
 	t.Parallel()
 	r := newQueue(t, api.QueueAddParams{Concurrency: 20})
-	const callers, all = 64, 200
+	const callers, all, atOnce = 64, 200, 20
 	workers := make([]*rig, callers)
 	for i := range workers {
 		workers[i] = r.works(1000, "", fmt.Sprint("w", i))
 	}
 	var mu sync.Mutex
 	holders, done, most := map[string]bool{}, map[string]int{}, 0
+	enough, gate := make(chan struct{}), make(chan struct{})
+	for i := range all {
+		r.adds(fmt.Sprint(i), api.NewJob{})
+	}
+	var once sync.Once
 	var group sync.WaitGroup
 	for _, w := range workers {
 		group.Go(func() {
@@ -260,9 +266,11 @@ func TestNoJobIsHeldByTwo(t *testing.T) {
 					t.Errorf("%s is held twice", job.Body)
 				}
 				holders[job.ID] = true
-				most = max(most, len(holders))
+				if most = max(most, len(holders)); len(holders) == atOnce {
+					once.Do(func() { close(enough) })
+				}
 				mu.Unlock()
-				time.Sleep(time.Millisecond)
+				<-gate
 				mu.Lock()
 				delete(holders, job.ID)
 				done[string(job.Body)]++
@@ -271,9 +279,9 @@ func TestNoJobIsHeldByTwo(t *testing.T) {
 			}
 		})
 	}
-	for i := range all {
-		group.Go(func() { r.adds(fmt.Sprint(i), api.NewJob{}) })
-	}
+	<-enough
+	r.none()
+	close(gate)
 	group.Wait()
 	if len(done) != all {
 		t.Errorf("%d of %d are done", len(done), all)
@@ -283,7 +291,7 @@ func TestNoJobIsHeldByTwo(t *testing.T) {
 			t.Errorf("%s was done %d times", body, times)
 		}
 	}
-	if most > 20 {
+	if most > atOnce {
 		t.Errorf("%d were held at once", most)
 	}
 }

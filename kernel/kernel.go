@@ -102,9 +102,10 @@ func New(c Config) (*Kernel, error) {
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed, Changed: mail.Room}
-	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher}, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher, k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
 	k.spawn.Launcher.Ended, k.spawn.Launcher.Spent = k.startEnded, budgets.Spent
-	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
+	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder, Job: jobs.Holder})
+	k.jobs.Blobs, k.spawn.Launcher.Content = k.blobs, k.blobs.Path
 	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
 	if c.Find != nil {
 		mails.Find = k.finder(c)

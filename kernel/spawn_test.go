@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,14 @@ func (f *fakeRuns) Pack(_ context.Context, _ agent.Run, child agent.ID, _ []api.
 	return nil
 }
 
-func (f *fakeRuns) Give(id agent.ID, input []byte) error {
+func (f *fakeRuns) Give(id agent.ID, input []byte, file string) error {
+	if file != "" {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		input = append(input, content...)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.inputs == nil {

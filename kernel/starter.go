@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -14,7 +16,10 @@ import (
 )
 
 // starter starts runs for jobs: a jobs.Starter.
-type starter struct{ launcher *spawn.Launcher }
+type starter struct {
+	launcher *spawn.Launcher
+	spawn    *spawn.Spawn
+}
 
 // ofJob begins what a start for a job is for; behind it is the job's id.
 const ofJob = "job/"
@@ -24,7 +29,30 @@ func (s starter) Digest(tx *store.KernelTx, owner uint32, manifest, namespace st
 }
 
 func (s starter) Start(c *service.Call, l jobs.Start) (agent.ID, service.Outcome, error) {
-	return s.launcher.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Deadline: l.Deadline})
+	return s.launcher.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Blob: l.Blob, Deadline: l.Deadline})
+}
+
+func (s starter) Ready(c *service.Call, manifest string) (jobs.Prepared, error) {
+	made, err := s.spawn.Ready(c, manifest)
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func (s starter) Maker(id agent.ID, now time.Time) (*service.Call, error) {
+	run, found := agent.Run{}, false
+	if s.spawn.Runs != nil {
+		run, found = s.spawn.Runs.Get(id)
+	}
+	if !found || run.State != agent.StateRunning {
+		return nil, api.Failure(api.CodeConflict, "", "the agent that has made the queue does not run")
+	}
+	return &service.Call{Caller: service.Caller{Run: run, Agent: true, UID: run.Owner.UID}, Context: context.Background(), Now: now}, nil
+}
+
+func (s starter) StartChild(c *service.Call, l jobs.Start, made jobs.Prepared) (agent.ID, service.Outcome, error) {
+	return s.spawn.StartChild(c, spawn.ForJob{Made: made.(*spawn.Prepared), Launch: spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Blob: l.Blob, Deadline: l.Deadline}})
 }
 
 func (s starter) Abort(id agent.ID, out *service.Outcome) {
@@ -36,7 +64,11 @@ func (s starter) Pending(tx *store.KernelTx) (pending []jobs.Pending, err error)
 	for _, start := range all {
 		pending = append(pending, jobs.Pending{Owner: start.Owner, Namespace: start.Namespace})
 	}
-	return pending, err
+	parents, perr := s.launcher.PendingChildren(tx)
+	for _, run := range parents {
+		pending = append(pending, jobs.Pending{Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace})
+	}
+	return pending, cmp.Or(err, perr)
 }
 
 // startEnded passes the end of a run that clove has started itself to the service for which it was.

@@ -29,20 +29,30 @@ func (s Spools) name(id agent.ID, number int) string {
 	return filepath.Join(string(s), fmt.Sprintf("%s.%d.tar", id, number))
 }
 
-// Give keeps what a run reads from its standard input, until it starts.
-func (s Spools) Give(id agent.ID, input []byte) error {
-	if err := os.MkdirAll(string(s), 0o700); err != nil {
-		return err
+// Give keeps what a run reads from its standard input, until it starts: some bytes, and behind them a file of the same
+// file system, which takes no more room; empty: none.
+func (s Spools) Give(id agent.ID, input []byte, file string) error {
+	err := os.MkdirAll(string(s), 0o700)
+	if err == nil && file != "" {
+		err = errors.Join(absentIsFine(os.Remove(s.content(id))), os.Link(file, s.content(id)))
 	}
-	return agent.Failed("spool", atomicfile.Write(s.input(id), 0o600, input))
+	if err == nil {
+		err = atomicfile.Write(s.input(id), 0o600, input)
+	}
+	return agent.Failed("spool", err)
 }
 
 func (s Spools) input(id agent.ID) string { return filepath.Join(string(s), string(id)+".stdin") }
 
-// Given is what Give has kept for a run; nil: nothing.
-func (s Spools) Given(id agent.ID) ([]byte, error) {
-	input, err := os.ReadFile(s.input(id))
-	return input, absentIsFine(err)
+func (s Spools) content(id agent.ID) string { return filepath.Join(string(s), string(id)+".content") }
+
+// Given is what Give has kept for a run; nil and empty: nothing.
+func (s Spools) Given(id agent.ID) (input []byte, file string, err error) {
+	input, err = os.ReadFile(s.input(id))
+	if exists(s.content(id)) {
+		file = s.content(id)
+	}
+	return input, file, absentIsFine(err)
 }
 
 // of lists the spools of a run, in their order.

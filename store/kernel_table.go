@@ -212,6 +212,12 @@ func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error)
 	return all, err
 }
 
+// Count is how many values have a term in an index. It reads none of them.
+func (b Table[V]) Count(t *KernelTx, index, term string) (int, error) {
+	rows, err := t.below([]byte(index), string(indexKey(term, "")))
+	return len(rows), err
+}
+
 // Ordered returns the values whose terms in an index begin with prefix, and are at most upTo where that is not
 // empty: in the order of these terms and then of their keys, and not more than limit.
 func (b Table[V]) Ordered(t *KernelTx, index, prefix, upTo string, limit int) (all []*V, err error) {

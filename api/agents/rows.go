@@ -155,6 +155,12 @@ var (
 	JobGet = api.Row[api.JobGetParams, api.JobResult]{Name: "job.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
 		Doc: "Returns a job that the run holds, or that it has added."}
 
+	QueueOpen = api.Row[api.QueueOpenParams, api.QueueResult]{Name: "queue.open", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeConflict},
+		Doc: "Makes a queue of the run's namespace, or replaces the settings of one that the run has made. It needs a grant of kind name that covers job/QUEUE, and with a manifest one of kind spawn that covers that. What is started for its jobs are children of the run, and held against it as those of agent.spawn. When the run ends nothing is started any more, and an empty queue goes."}
+
+	QueueClose = api.Row[api.QueueCloseParams, api.Nothing]{Name: "queue.close", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Removes a queue that the run has made and that has no jobs to be done and no dead ones."}
+
 	JobList = api.Row[api.JobListParams, api.JobListResult]{Name: "job.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the jobs that the run holds, without their bodies."}
 	BlobOpen = api.Row[api.BlobOpenParams, api.BlobOpenResult]{Name: "blob.open", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeTooLarge, api.CodeBusy, api.CodeBudget, api.CodeUnenforceable},
@@ -230,6 +236,8 @@ var table = sync.OnceValue(func() api.Table {
 		JobFail.Method(),
 		JobGet.Method(),
 		JobList.Method(),
+		QueueOpen.Method(),
+		QueueClose.Method(),
 		NameRegister.Method(),
 		NameRelease.Method(),
 		NameLookup.Method(),

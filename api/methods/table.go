@@ -94,6 +94,8 @@ var table = sync.OnceValue(func() api.Table {
 		agents.JobFail.Method(),
 		agents.JobGet.Method(),
 		agents.JobList.Method(),
+		agents.QueueOpen.Method(),
+		agents.QueueClose.Method(),
 		MailBoxes.Method(),
 		MailRead.Method(),
 		MailPost.Method(),

@@ -22,7 +22,7 @@ func kernelCommand() command {
 			{line: "clove kernel registry [--owner UID] [--namespace NAMESPACE] [--prefix TEXT] [--tag TAG] [--json]",
 				act: list(methods.NameQuery).columns("NAME", "NAMESPACE", "RUNS", "RESERVED", "TAGS")},
 		},
-		description: "summary counts runs by state, events, mail, names, grants and budgets; queue has the runs that wait, each with its reason;\n" +
+		description: "summary counts runs by state, events, mail, queues and jobs, names, grants and budgets; queue has the runs that wait, each with its reason;\n" +
 			"registry the names of agents, and topic/T with the subscribers of the topic T (clove name changes them). Root sees\n" +
 			"everybody's, a user their own.",
 		flags: []cli.Flag{
@@ -49,8 +49,13 @@ func showSummary(s *screen, l *line, n api.SummaryResult) error {
 	for _, row := range []struct {
 		what string
 		n    any
-	}{{"newest event", n.Events}, {"mailboxes", n.Mailboxes}, {"messages", n.Messages}, {"dead letters", n.DeadLetters}, {"names", n.Names}, {"blobs", n.Blobs}, {"bytes of blobs", n.BlobBytes}, {"grants", n.Grants}, {"budgets", n.Budgets}, {"budgets spent", n.Spent}} {
+	}{{"newest event", n.Events}, {"mailboxes", n.Mailboxes}, {"messages", n.Messages}, {"dead letters", n.DeadLetters}, {"queues", n.Queues}, {"names", n.Names}, {"blobs", n.Blobs}, {"bytes of blobs", n.BlobBytes}, {"grants", n.Grants}, {"budgets", n.Budgets}, {"budgets spent", n.Spent}} {
 		rows = append(rows, []string{row.what, fmt.Sprint(row.n)})
+		if row.what == "queues" {
+			for _, state := range api.JobStates {
+				rows = append(rows, []string{"jobs " + state, fmt.Sprint(n.Jobs.ByState()[state])})
+			}
+		}
 	}
 	return printTable(s.out, rows)
 }

@@ -88,6 +88,8 @@ const (
 	Mailboxes      = "clove_mailboxes"
 	MailMessages   = "clove_mail_messages"
 	MailDead       = "clove_mail_dead_letters"
+	Jobs           = "clove_jobs"
+	JobQueues      = "clove_job_queues"
 	Names          = "clove_names"
 	Grants         = "clove_grants"
 	Accounts       = "clove_budget_accounts"
@@ -193,6 +195,8 @@ var Table = []Metric{
 	{Mailboxes, Gauge, nil, nil, "Mailboxes of runs and of reserved names. A run has one from the first message to it on."},
 	{MailMessages, Gauge, nil, nil, "Messages that were not acknowledged, in all mailboxes."},
 	{MailDead, Gauge, nil, nil, "Dead letters in all mailboxes: messages that have expired or were rejected."},
+	{JobQueues, Gauge, nil, nil, "Queues of jobs."},
+	{Jobs, Gauge, []Label{{Name: "state", Values: api.JobStates}}, nil, "Jobs in all queues, by their state; done are the last ones of each queue."},
 	{Names, Gauge, nil, nil, "Names that runs hold or that are reserved, and topics with subscribers."},
 	{Grants, Gauge, nil, nil, "Grants of all runs."},
 	{Accounts, Gauge, nil, nil, "Accounts of budgets, those of runs included."},

@@ -25,7 +25,8 @@ type Order struct {
 	Socket      string           `json:"socket,omitempty"`  // cloved's, which answers for what agents share
 	Metered     bool             `json:"metered,omitempty"` // an account above the run limits what the Linux kernel counts
 	Size        *api.SessionSize `json:"size,omitempty"`    // of its terminal, where a caller waits for it
-	Input       []byte           `json:"input,omitempty"`   // its standard input; nil: that of the spec. At most 64 KiB
+	Input       []byte           `json:"input,omitempty"`   // its standard input; nil: that of the spec
+	Content     string           `json:"content,omitempty"` // a file that its standard input has behind Input; empty: none
 }
 
 // Step is a part of the launch, and when it was.

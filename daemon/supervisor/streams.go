@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,19 +81,29 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 	return nil
 }
 
-// endWith has the agent read so many bytes from its standard input, and then its end. They fit into a pipe (65 536 bytes,
-// pipe(7)), so nothing waits for the agent to read them.
-func (s *streams) endWith(input []byte) error {
+// endWith has the agent read some bytes from its standard input, then those of a file, empty: none, and then its end.
+func (s *streams) endWith(input []byte, content string) error {
+	all := []io.Reader{bytes.NewReader(input)}
+	var file *os.File
+	if content != "" {
+		var err error
+		if file, err = os.Open(content); err != nil {
+			return err
+		}
+		all = append(all, file)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
+		file.Close()
 		return err
 	}
 	s.io.Stdin, s.theirs = r, append(s.theirs, r)
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, max(len(input), 1)); err != nil {
-		return errors.Join(err, w.Close())
-	}
-	_, err = w.Write(input)
-	return errors.Join(err, w.Close())
+	go func() {
+		_, _ = io.Copy(w, io.MultiReader(all...)) // an agent that ends does not read the rest
+		w.Close()
+		file.Close()
+	}()
+	return nil
 }
 
 // openTerminal makes a pty of our own: runtime treats its slave as the user's

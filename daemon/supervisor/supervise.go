@@ -88,8 +88,8 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 	if err == nil {
 		s.streams.fit(order.Size)
 	}
-	if err == nil && order.Input != nil {
-		err = s.streams.endWith(order.Input)
+	if err == nil && (order.Input != nil || order.Content != "") {
+		err = s.streams.endWith(order.Input, order.Content)
 	}
 	return agent.Failed("streams", err)
 }

@@ -80,7 +80,7 @@ var mayImport = []struct {
 	{"kernel/lease", []string{"agent", "api", "kernel/blob", "store"}, "rows and their order; knows no agent's rights"},
 	{"kernel/events", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/budget", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/mail", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/blob", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
-	{"kernel/jobs", []string{"agent", "api", "api/agents", "api/methods", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
+	{"kernel/jobs", []string{"agent", "api", "api/agents", "api/methods", "kernel/blob", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/approvals", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/names", []string{"agent", "api", "api/agents", "api/methods", "kernel/grant", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/state", []string{"agent", "api", "api/agents", "api/methods", "kernel/blob", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},

@@ -40,6 +40,11 @@ func CheckNames(history []porcupine.Operation, patience time.Duration) error {
 	return search(NameModel, history, patience)
 }
 
+// CheckJobs is Check for answers of JobModel.
+func CheckJobs(history []porcupine.Operation, patience time.Duration) error {
+	return search(JobModel, history, patience)
+}
+
 func search(model porcupine.Model, history []porcupine.Operation, patience time.Duration) error {
 	result, info := porcupine.CheckOperationsVerbose(model, history, patience)
 	switch result {

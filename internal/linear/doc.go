@@ -15,8 +15,8 @@
 // history is about.
 //
 // Budgets have a model of their own (budget.go): what an account grants, and what callers
-// reserve in it, settle, charge and see. So have grants (grant.go), mailboxes (box.go), keys (key.go) and
-// names (name.go).
+// reserve in it, settle, charge and see. So have grants (grant.go), mailboxes (box.go), keys (key.go),
+// names (name.go) and jobs (job.go).
 //
 // It refuses to know cloved: it sees only what any client sees.
 package linear

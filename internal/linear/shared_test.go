@@ -92,3 +92,39 @@ func TestNameModel(t *testing.T) {
 		"neither first": {[]porcupine.Operation{do(NameRegister, "a", false, 0, 5, "a"), do(NameRegister, "b", false, 0, 5, "b")}, true},
 	})
 }
+
+// A job has one holder at a time, is done once, and comes back when it is given back or its lease is over.
+func TestJobModel(t *testing.T) {
+	t.Parallel()
+	const lease = 100 * time.Millisecond
+	do := func(op JobOp, by string, call, answer time.Duration, said JobOutput) porcupine.Operation {
+		call, answer = call*time.Millisecond, answer*time.Millisecond
+		return operation(JobInput{Op: op, ID: "j", By: by, Lease: lease, Call: call, Return: answer}, said, int64(call), int64(answer))
+	}
+	add := do(JobAdd, "", 0, 1, JobOutput{})
+	claim := func(by string, attempt int, call, answer time.Duration) porcupine.Operation {
+		return do(JobClaim, by, call, answer, JobOutput{Attempts: attempt})
+	}
+	no := JobOutput{Refused: true}
+	show := func(call time.Duration, said JobOutput) porcupine.Operation {
+		return do(JobShow, "", call, call+1, said)
+	}
+	checked(t, CheckJobs, map[string]history{
+		"done":               {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 5, JobOutput{}), show(6, JobOutput{Attempts: 1, Done: true})}, false},
+		"done twice":         {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 9, JobOutput{}), do(JobComplete, "a", 4, 9, JobOutput{})}, true},
+		"two hold it":        {[]porcupine.Operation{add, claim("a", 1, 2, 9), claim("b", 2, 2, 9)}, true},
+		"another completes":  {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "b", 4, 5, JobOutput{})}, true},
+		"given back":         {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobFail, "a", 4, 5, JobOutput{}), claim("b", 2, 6, 7)}, false},
+		"its lease is over":  {[]porcupine.Operation{add, claim("a", 1, 2, 3), claim("b", 2, 99, 110), do(JobComplete, "a", 111, 112, no)}, false},
+		"its lease is not":   {[]porcupine.Operation{add, claim("a", 1, 2, 3), claim("b", 2, 50, 51)}, true},
+		"refused too early":  {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobRenew, "a", 40, 50, no)}, true},
+		"too late":           {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 150, 151, JobOutput{})}, true},
+		"renewed":            {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobRenew, "a", 90, 91, JobOutput{}), do(JobComplete, "a", 150, 151, JobOutput{})}, false},
+		"lost":               {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 5, JobOutput{}), show(6, JobOutput{Attempts: 1})}, true},
+		"a claim is lost":    {[]porcupine.Operation{add, claim("a", 1, 2, 3), show(6, JobOutput{})}, true},
+		"after its end":      {[]porcupine.Operation{add, claim("a", 1, 2, 3), do(JobComplete, "a", 4, 5, JobOutput{}), claim("b", 2, 200, 201)}, true},
+		"before its add":     {[]porcupine.Operation{claim("a", 1, 0, 1), do(JobAdd, "", 2, 3, JobOutput{})}, true},
+		"held, and shown so": {[]porcupine.Operation{add, claim("a", 1, 2, 3), show(6, JobOutput{Attempts: 1, Holder: "a"})}, false},
+		"held by another":    {[]porcupine.Operation{add, claim("a", 1, 2, 3), show(6, JobOutput{Attempts: 1, Holder: "b"})}, true},
+	})
+}

@@ -30,10 +30,12 @@ type Config struct {
 	Files  Files // nil: no files of agents
 	Ledger service.Ledger
 	// Holders are those whose blobs the call's run may read.
-	Holders func(c *service.Call) []string
+	Holders func(c *service.Call) ([]string, error)
 	// Covers is what a grant must cover for a key that a call names, and Holder the holder that the key is.
 	Covers func(at api.StatePath) []string
 	Holder func(c *service.Call, at api.StatePath) (string, error)
+	// Job is the holder that a job is which the call's run may see.
+	Job func(c *service.Call, id string) (string, error)
 }
 
 // Blobs is the service. Its methods may be called from many goroutines.
@@ -109,7 +111,7 @@ func (b *Blobs) Held(c *service.Call, owner uint32, digest string) (*api.Blob, e
 	var row *blob.Row
 	var err error
 	if c.Agent {
-		row, err = blob.Held(c.Tx, owner, digest, b.holders(c)...)
+		row, err = b.own(c, owner, digest)
 	} else {
 		row, err = ofOwner(c.Tx, owner, digest)
 	}
@@ -119,9 +121,25 @@ func (b *Blobs) Held(c *service.Call, owner uint32, digest string) (*api.Blob, e
 	return &row.Blob, nil
 }
 
-// holders are those whose blobs the call's agent may read without naming a key.
-func (b *Blobs) holders(c *service.Call) []string {
-	return append(b.Holders(c), blob.UploadsOf(c.Principal()))
+// own is a blob that the call's agent may read without naming what refers to it.
+func (b *Blobs) own(c *service.Call, owner uint32, digest string) (*blob.Row, error) {
+	holders, err := b.Holders(c)
+	if err != nil {
+		return nil, err
+	}
+	return blob.Held(c.Tx, owner, digest, append(holders, blob.UploadsOf(c.Principal()))...)
+}
+
+// Path is the file of a blob of an owner's. It goes with the last reference.
+func (b *Blobs) Path(owner uint32, digest string) (path string, err error) {
+	err = b.engine.Read(func(tx *store.KernelTx) error {
+		row, err := ofOwner(tx, owner, digest)
+		if err == nil {
+			path = b.Dir.at(row.File)
+		}
+		return err
+	})
+	return path, err
 }
 
 func ofOwner(tx *store.KernelTx, owner uint32, digest string) (*blob.Row, error) {
@@ -134,10 +152,18 @@ func ofOwner(tx *store.KernelTx, owner uint32, digest string) (*blob.Row, error)
 
 // named is the blob that an agent's call may read.
 func (b *Blobs) named(c *service.Call, at api.BlobAt) (*blob.Row, error) {
-	if at.At == nil {
-		return blob.Held(c.Tx, c.Run.Owner.UID, at.Blob, b.holders(c)...)
+	var holder string
+	var err error
+	switch {
+	case at.At != nil && at.Job != "":
+		return nil, api.Failure(api.CodeParams, "omit one of them", "at and job each name what refers to the blob")
+	case at.At != nil:
+		holder, err = b.Holder(c, *at.At)
+	case at.Job != "":
+		holder, err = b.Job(c, at.Job)
+	default:
+		return b.own(c, c.Run.Owner.UID, at.Blob)
 	}
-	holder, err := b.Holder(c, *at.At)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,9 @@
 // run's standard input, and gives it no arguments, environment or rights. What it does is charged to the owner of the
 // queue, as with every run of theirs. Starts take turns between namespaces and are bounded (starts.go).
 //
+// A queue that a run has made for itself (queue.open) starts children of that run, as agent.spawn does: with its
+// grant, its places and its accounts. It ends with that run, unless it has jobs: then it stays, and starts nothing.
+//
 // A job or queue of another owner or namespace, and a job that the caller neither holds nor has added, is reported as
 // one that does not exist.
 package jobs

@@ -2,12 +2,14 @@ package jobs
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
@@ -19,8 +21,15 @@ import (
 type Jobs struct {
 	// Starter starts runs for queues that have a manifest.
 	Starter Starter
+	Blobs   Blobs // nil: bodies name none
 	// Due is called with a time at which Tick has something to do; zero: with none. It must not block.
 	Due func(time.Time)
+}
+
+// Blobs finds blobs that bodies name.
+type Blobs interface {
+	// Held returns one that a body of the call's may name, of an owner; nil for no digest.
+	Held(c *service.Call, owner uint32, digest string) (*api.Blob, error)
 }
 
 // Tables are those of the package.
@@ -47,6 +56,8 @@ func (j *Jobs) Service() *service.Service {
 		service.Write(agents.JobFail, service.Stages[api.JobFailParams]{}, j.fail),
 		service.Read(agents.JobGet, service.Stages[api.JobGetParams]{}, get),
 		service.Read(agents.JobList, service.Stages[api.JobListParams]{}, heldJobs),
+		service.Prepared(agents.QueueOpen, opens, j.prepareOpen, j.open, nil),
+		service.Write(agents.QueueClose, service.Stages[api.QueueCloseParams]{}, j.closeQueue),
 		service.Write(methods.JobsAdd, service.Stages[api.JobsAddParams]{}, j.post),
 		service.Read(methods.JobsList, service.Stages[api.JobsListParams]{}, list),
 		service.Read(methods.JobsShow, service.Stages[api.JobGetParams]{}, show),
@@ -97,6 +108,9 @@ func (j *Jobs) add(c *service.Call, p api.JobAddParams) (result api.JobResult, o
 func (j *Jobs) put(c *service.Call, q *Queue, p api.NewJob) (result api.JobResult, out service.Outcome, err error) {
 	w := &lease.Work{Most: cmp.Or(p.Attempts, q.Attempts), Backoff: q.Backoff}
 	m := &lease.Message{Priority: p.Priority, Work: w, Mail: api.Mail{To: q.Name, Trace: cmp.Or(p.Trace, c.ID), Body: p.Body}}
+	if m.Blob, err = j.Blobs.Held(c, q.Owner, p.Blob); err != nil {
+		return result, out, err
+	}
 	if err := cmp.Or(lease.Check(m, p.DelayMS, p.DeadlineMS), checkAttempts(w.Most)); err != nil {
 		return result, out, err
 	}
@@ -220,12 +234,15 @@ func (j *Jobs) renew(c *service.Call, p api.JobParams) (result api.JobResult, ou
 
 func (j *Jobs) complete(c *service.Call, p api.JobCompleteParams) (result api.JobCompleteResult, out service.Outcome, err error) {
 	m, b, err := held(c, p.ID)
+	var content *api.Blob
 	if err == nil {
-		err = lease.CheckResult(&p.Result)
+		content, err = j.Blobs.Held(c, b.Owner, p.Blob)
 	}
+	err = cmp.Or(err, lease.CheckResult(&p.Result))
 	starts := err == nil && m.Work.Until.IsZero()
+	own := blob.UploadsOf(c.Principal()) // the calls in then may still name the job's blob
 	if err == nil {
-		err = lease.Finish(c.Tx, m, p.Result, c.Now)
+		err = cmp.Or(lease.Finish(c.Tx, m, p.Result, content, c.Now), blob.Refer(c.Tx, b.Owner, own, m.Blob))
 	}
 	if err != nil {
 		return result, out, err
@@ -233,6 +250,7 @@ func (j *Jobs) complete(c *service.Call, p api.JobCompleteParams) (result api.Jo
 	out.About = about(b.Name, m)
 	j.changed(&out, soonest(starts, c.Now, noTime), m.Box)
 	results, more, err := c.Then(p.Then)
+	err = cmp.Or(err, blob.Drop(c.Tx, b.Owner, own, m.Blob))
 	result.Results = results
 	out.Add(more)
 	return result, out, err
@@ -259,12 +277,27 @@ func (j *Jobs) fail(c *service.Call, p api.JobFailParams) (result api.JobResult,
 	return result, out, err
 }
 
+// seen is a job that the call's run holds, or has added.
+func seen(c *service.Call, id string) (m *lease.Message, b *lease.Box, err error) {
+	m, b, err = near(c, id)
+	if err == nil && (m == nil || m.From != c.Run.Spec.ID && !m.Holds(c.Run.Spec.ID, c.Now)) {
+		err = noJob(id)
+	}
+	return m, b, err
+}
+
+// Holder is a job that the call's run holds, or has added, as a holder of blobs.
+func Holder(c *service.Call, id string) (string, error) {
+	m, _, err := seen(c, id)
+	if err != nil {
+		return "", err
+	}
+	return m.Holder(), nil
+}
+
 // get returns a job that the call's run holds, or has added.
 func get(c *service.Call, p api.JobGetParams) (result api.JobResult, out service.Outcome, err error) {
-	m, b, err := near(c, p.ID)
-	if err == nil && (m == nil || m.From != c.Run.Spec.ID && !m.Holds(c.Run.Spec.ID, c.Now)) {
-		err = noJob(p.ID)
-	}
+	m, b, err := seen(c, p.ID)
 	if err == nil {
 		result.Job = shown(m, b.Of)
 	}
@@ -299,7 +332,7 @@ func shown(m *lease.Message, of lease.Of) api.Job {
 	w := m.Work
 	a := api.Job{ID: m.ID, Owner: of.Owner, Namespace: of.Namespace, Queue: of.Name, State: api.JobReady, Priority: m.Priority, From: m.From, Sender: m.Sender, Added: m.Sent,
 		Deadline: w.Deadline, Attempts: w.Attempts, AttemptsMost: w.Most, Holder: w.Holder, Until: w.Until, Ended: m.Died, Why: cmp.Or(m.Dead, w.Why),
-		Trace: m.Trace, Causation: m.Causation, Body: m.Body, Result: w.Result, Output: w.Output}
+		Trace: m.Trace, Causation: m.Causation, Body: body(m), Blob: m.Blob, Result: w.Result, ResultBlob: w.ResultBlob, Output: w.Output}
 	switch {
 	case m.Dead != "":
 		a.State = api.JobDead
@@ -313,13 +346,22 @@ func shown(m *lease.Message, of lease.Of) api.Job {
 	return a
 }
 
-// Free takes from a run the jobs that it holds since before a moment, zero: all. It has ended.
+// body is a job's body; nil: it is a blob alone.
+func body(m *lease.Message) json.RawMessage {
+	if m.Blob != nil && string(m.Body) == "null" {
+		return nil
+	}
+	return m.Body
+}
+
+// Free takes from a run the jobs that it holds since before a moment, zero: all, and ends the queues that it has made
+// before that. It has ended.
 func (j *Jobs) Free(tx *store.KernelTx, run agent.ID, until, now time.Time, out *service.Outcome) error {
 	boxes, err := lease.Free(tx, run, until, "its holder ended", now)
 	if len(boxes) > 0 {
 		j.changed(out, now, boxes...)
 	}
-	return err
+	return cmp.Or(err, j.endMade(tx, run, until, out))
 }
 
 // Tick does what time does to jobs. next is when it has something to do again; zero: it waits for a call.

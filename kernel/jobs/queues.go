@@ -29,12 +29,17 @@ type Queue struct {
 	Lease       time.Duration `json:"lease_ns"`
 	Turn        uint64        `json:"turn,omitempty"` // of its last start, among all
 	Why         string        `json:"why,omitempty"`  // why nothing starts
+	// Maker is the run that has made it, of which what is started are children, since Opened; empty: a user has made it.
+	Maker  agent.ID  `json:"maker,omitempty"`
+	Opened time.Time `json:"opened,omitzero"`
+	Closed bool      `json:"closed,omitempty"` // Maker has ended: nothing is started
 }
 
 // Bounds and defaults of queues.
 const (
 	nameMost           = 128 // bytes
 	queuesMost         = 256 // of a namespace
+	madeMost           = 16  // of a run
 	concurrencyMost    = lease.Usual
 	concurrencyStarted = 64 // of a queue with a manifest
 	attemptsMost       = 100
@@ -50,6 +55,9 @@ const (
 // withManifest is the index of the queues that have a manifest.
 const withManifest = "job_queues_started"
 
+// byMaker is the index of the queues that runs have made.
+const byMaker = "job_queues_made"
+
 // Queues is the table of queues.
 var Queues = store.Table[Queue]{
 	Bucket: "job_queues", Noun: "queue",
@@ -64,10 +72,15 @@ var Queues = store.Table[Queue]{
 		return api.Failure(api.CodeBusy, "remove some", "the namespace has %d queues", queuesMost)
 	}},
 	Indexes: []store.Index[Queue]{{Bucket: withManifest, Terms: func(q *Queue) []string {
-		if q.Manifest == "" {
+		if q.Manifest == "" || q.Closed {
 			return nil
 		}
 		return []string{"yes"}
+	}}, {Bucket: byMaker, Terms: func(q *Queue) []string {
+		if q.Maker == "" {
+			return nil
+		}
+		return []string{string(q.Maker)}
 	}}},
 }
 
@@ -78,6 +91,16 @@ func below(owner uint32, namespace string) string {
 }
 
 func queueKey(owner uint32, namespace, name string) string { return below(owner, namespace) + name }
+
+// Counted are the numbers of a queue's jobs.
+func Counted(tx *store.KernelTx, q *Queue) (n api.JobCounts, err error) {
+	b, err := lease.Boxes.Get(tx, q.box().ID())
+	if err != nil || b == nil {
+		return n, err
+	}
+	ready, delayed, err := lease.Open(tx, b)
+	return api.JobCounts{Ready: ready, Delayed: delayed, Held: b.Held, Dead: b.Dead, Done: b.Done}, err
+}
 
 func (q *Queue) box() lease.Of { return lease.QueueBox(q.Owner, q.Namespace, q.Name) }
 
@@ -187,7 +210,7 @@ func duration(before error, field string, ms int64, usual, least, most time.Dura
 // shownQueue is a queue as users see it.
 func shownQueue(tx *store.KernelTx, q *Queue) (a api.Queue, err error) {
 	a = api.Queue{Owner: q.Owner, Namespace: q.Namespace, Name: q.Name, Manifest: q.Manifest, Digest: q.Digest, Concurrency: q.Concurrency, Attempts: q.Attempts,
-		BackoffMS: q.Backoff.Milliseconds(), LeaseMS: q.Lease.Milliseconds(), Why: q.Why}
+		BackoffMS: q.Backoff.Milliseconds(), LeaseMS: q.Lease.Milliseconds(), Why: q.Why, Maker: q.Maker}
 	b, err := lease.Boxes.Get(tx, q.box().ID())
 	if err == nil && b != nil {
 		a.Waiting, a.Held, a.Dead, a.Done = b.Messages-b.Held, b.Held, b.Dead, b.Done
@@ -228,14 +251,19 @@ func (j *Jobs) removeQueue(c *service.Call, p api.QueueRemoveParams) (none api.N
 	if err != nil {
 		return none, out, err
 	}
-	b, err := lease.Boxes.Get(c.Tx, q.box().ID())
+	out.Owner = &owner
+	return none, out, j.remove(c.Tx, q, &out)
+}
+
+// remove removes a queue that has nothing to be done and nothing dead.
+func (j *Jobs) remove(tx *store.KernelTx, q *Queue, out *service.Outcome) error {
+	b, err := lease.Boxes.Get(tx, q.box().ID())
 	if err == nil && b != nil && b.Messages+b.Dead > 0 {
 		err = api.Failure(api.CodeConflict, "cancel them first: clove jobs list", "the queue %s has %d jobs to be done, and %d dead ones", q.Name, b.Messages, b.Dead)
 	}
 	if err != nil {
-		return none, out, err
+		return err
 	}
-	out.Owner = &owner
-	j.changed(&out, noTime, q.box().ID()) // calls that wait for its jobs are refused
-	return none, out, cmp.Or(lease.Forget(c.Tx, q.box()), Queues.Delete(c.Tx, Queues.Key(q)))
+	j.changed(out, noTime, q.box().ID()) // calls that wait for its jobs are refused
+	return cmp.Or(lease.Forget(tx, q.box()), Queues.Delete(tx, Queues.Key(q)))
 }

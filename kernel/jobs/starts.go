@@ -20,10 +20,21 @@ type Starter interface {
 	Digest(tx *store.KernelTx, owner uint32, manifest, namespace string) (digest, of string, err error)
 	// Start keeps a run that is started when the call is durable. Jobs.Ended is called when it has ended.
 	Start(c *service.Call, s Start) (agent.ID, service.Outcome, error)
+	// Ready checks that the call's run could start a manifest as its child now. It may wait for files.
+	Ready(c *service.Call, manifest string) (Prepared, error)
+	// Maker is the call of a run that has made a queue, outside of a transaction. It refuses one that does not run.
+	Maker(id agent.ID, now time.Time) (*service.Call, error)
+	// StartChild is Start for a queue that the call's run has made: what is started is its child.
+	StartChild(c *service.Call, s Start, made Prepared) (agent.ID, service.Outcome, error)
 	// Abort ends a run when the call is durable.
 	Abort(id agent.ID, out *service.Outcome)
 	// Pending are the runs that were started for jobs and do not execute yet.
 	Pending(tx *store.KernelTx) ([]Pending, error)
+}
+
+// Prepared is what Ready has checked.
+type Prepared interface {
+	Digest() string // of the manifest
 }
 
 // Start is a run to be started for a job.
@@ -32,6 +43,7 @@ type Start struct {
 	Manifest, Digest string
 	Job              string
 	Input            json.RawMessage
+	Blob             *api.Blob // behind Input; nil: none
 	Deadline         time.Time // zero: none
 }
 
@@ -62,35 +74,82 @@ const (
 // start is the longest ago, and of its queues the same. again is when it is to be tried again what was refused;
 // zero: a change will bring it.
 func (j *Jobs) Begin(e *service.Engine) (again time.Time, err error) {
+	refused := map[string]bool{} // queues, by their keys
 	for {
-		begun := false
-		there := false
-		err := e.Read(func(tx *store.KernelTx) error {
-			all, err := j.startable(tx, e.Now())
-			there = len(all) > 0
+		var q *Queue
+		err := e.Read(func(tx *store.KernelTx) (err error) {
+			q, err = j.first(tx, e.Now(), refused)
 			return err
 		})
-		if err != nil || !there {
-			return again, err
-		}
-		err = e.Within(agent.Run{}, "jobs", "", func(c *service.Call) (out service.Outcome, err error) {
-			begun = false
-			all, err := j.startable(c.Tx, c.Now)
-			for _, q := range all {
-				if err != nil || begun {
-					break
-				}
-				begun, err = j.begin(c, q, &out)
+		if err != nil || q == nil {
+			if len(refused) > 0 {
+				again = e.Now().Add(tryAgain)
 			}
-			return out, err
-		})
-		if err != nil {
 			return again, err
 		}
-		if !begun {
-			return e.Now().Add(tryAgain), nil
+		if err := j.beginOf(e, q, refused); err != nil {
+			refused[Queues.Key(q)] = true
+			if why := api.ErrorOf(err); why.Code != api.CodeInternal && why.Code != api.CodeStorage && why.Message != q.Why {
+				if err := j.noteWhy(e, q, why.Message); err != nil {
+					return again, err
+				}
+			}
 		}
 	}
+}
+
+// first is the queue whose turn it is, without those that were refused; nil: none can start anything.
+func (j *Jobs) first(tx *store.KernelTx, now time.Time, refused map[string]bool) (*Queue, error) {
+	all, err := j.startable(tx, now)
+	for _, q := range all {
+		if !refused[Queues.Key(q)] {
+			return q, err
+		}
+	}
+	return nil, err
+}
+
+// beginOf starts a run for the next job of a queue, if its turn has not changed meanwhile. An error is why it did not:
+// then nothing is kept of the attempt.
+func (j *Jobs) beginOf(e *service.Engine, q *Queue, refused map[string]bool) (err error) {
+	var maker *service.Call
+	var made Prepared
+	if q.Maker != "" {
+		if maker, err = j.Starter.Maker(q.Maker, e.Now()); err == nil {
+			made, err = j.Starter.Ready(maker, q.Manifest)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return e.Within(agent.Run{}, "jobs", "", func(c *service.Call) (out service.Outcome, err error) {
+		now, err := j.first(c.Tx, c.Now, refused)
+		if err != nil || now == nil || Queues.Key(now) != Queues.Key(q) || now.Maker != q.Maker || now.Digest != q.Digest {
+			return out, err // the next look finds what it is
+		}
+		start := func(s Start) (agent.ID, service.Outcome, error) { return j.Starter.Start(c, s) }
+		if maker != nil {
+			start = func(s Start) (agent.ID, service.Outcome, error) {
+				own := *c
+				own.Caller = maker.Caller
+				own.ID = c.ID
+				return j.Starter.StartChild(&own, s, made)
+			}
+		}
+		return out, j.begin(c, now, start, &out)
+	})
+}
+
+// noteWhy keeps why nothing is started for a queue.
+func (j *Jobs) noteWhy(e *service.Engine, q *Queue, why string) error {
+	return e.Within(agent.Run{}, "jobs", "", func(c *service.Call) (out service.Outcome, err error) {
+		now, err := Queues.Get(c.Tx, Queues.Key(q))
+		if err != nil || now == nil {
+			return out, err
+		}
+		now.Why = why
+		return out, Queues.Put(c.Tx, now)
+	})
 }
 
 // startable are the queues of which a job can be started now, the one whose turn it is first.
@@ -124,31 +183,26 @@ func (j *Jobs) startable(tx *store.KernelTx, now time.Time) (able []*Queue, err 
 
 func (q *Queue) of() Pending { return Pending{q.Owner, q.Namespace} }
 
-// begin starts a run for the next job of a queue, or notes why not.
-func (j *Jobs) begin(c *service.Call, q *Queue, out *service.Outcome) (begun bool, err error) {
+// begin starts a run for the next job of a queue.
+func (j *Jobs) begin(c *service.Call, q *Queue, start func(Start) (agent.ID, service.Outcome, error), out *service.Outcome) error {
 	m, err := next(c.Tx, q, c.Now)
 	if err != nil {
-		return false, err
+		return err
 	}
-	id, started, err := j.Starter.Start(c, Start{Owner: q.Owner, Manifest: q.Manifest, Digest: q.Digest, Job: m.ID, Input: m.Body, Deadline: m.Work.Deadline})
+	id, started, err := start(Start{Owner: q.Owner, Manifest: q.Manifest, Digest: q.Digest, Job: m.ID, Input: body(m), Blob: m.Blob, Deadline: m.Work.Deadline})
 	if err != nil {
-		why := api.ErrorOf(err).Message
-		if api.ErrorOf(err).Code == api.CodeInternal || q.Why == why {
-			return false, nil
-		}
-		q.Why = why
-		return false, Queues.Put(c.Tx, q)
+		return err
 	}
 	last, err := lastTurn(c.Tx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	q.Turn, q.Why = last+1, ""
 	out.Add(started)
 	entry := c.Entry("job.start", about(q.Name, m)+" in "+string(id), "allow")
 	entry.Owner, entry.Namespace = q.Owner, q.Namespace
 	j.changed(out, m.Work.Deadline)
-	return true, cmp.Or(lease.Hold(c.Tx, m, id, time.Time{}, c.Now), Queues.Put(c.Tx, q), service.Record(c.Tx, entry))
+	return cmp.Or(lease.Hold(c.Tx, m, id, time.Time{}, c.Now), Queues.Put(c.Tx, q), service.Record(c.Tx, entry))
 }
 
 // lastTurn is the highest turn of all queues.
@@ -182,7 +236,7 @@ func (j *Jobs) Ended(c *service.Call, job string, e End) (out service.Outcome, e
 		if lease.CheckResult(&e.Result) != nil {
 			e.Result = nil
 		}
-		err = lease.Finish(c.Tx, m, e.Result, c.Now)
+		err = lease.Finish(c.Tx, m, e.Result, nil, c.Now)
 	}
 	entry := c.Entry("job.end", about(b.Name, m), verdict)
 	entry.Owner, entry.Namespace, entry.Reason = b.Owner, b.Namespace, e.Why

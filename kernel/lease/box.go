@@ -83,6 +83,9 @@ var Boxes = store.Table[Box]{
 	},
 	Indexes: []store.Index[Box]{{Bucket: boxesDue, Terms: expiryTerms}, {Bucket: boxesNamed, Terms: func(b *Box) []string { return some(b.nameTerm()) }}},
 	Sums: []store.Sum[Box]{{Bucket: boxesOfOwner, Of: func(b *Box) (string, []int) {
+		if b.Kind == OfQueue {
+			return "", nil
+		}
 		return strconv.FormatUint(uint64(b.Owner), 10), []int{1, b.Messages, b.Dead}
 	}}},
 }
@@ -91,7 +94,7 @@ var Boxes = store.Table[Box]{
 const (
 	boxesDue     = "boxes_due"      // by the time at which the first message expires
 	boxesNamed   = "boxes_named"    // by the owner and the name, of those that are not a run's
-	boxesOfOwner = "boxes_of_owner" // the number of boxes, of messages and of dead letters
+	boxesOfOwner = "boxes_of_owner" // the number of mailboxes, of messages and of dead letters
 )
 
 // expiryTerms has none where there is no place for what would become a dead letter.
@@ -119,7 +122,7 @@ func Named(tx *store.KernelTx, owner uint32, name string) ([]*Box, error) {
 	return slices.DeleteFunc(all, func(b *Box) bool { return b.Name != name }), err
 }
 
-// Count is how many boxes an owner has, and how many messages and dead letters are in them.
+// Count is how many mailboxes an owner has, and how many messages and dead letters are in them. Queues are none.
 type Count struct{ Boxes, Messages, Dead int }
 
 // Counted returns the counts of the owners that have a box.
@@ -190,8 +193,38 @@ func some(term string) []string {
 // Holder is the box as a holder of blobs: those of its messages.
 func (o Of) Holder() string { return "box/" + o.ID() }
 
-// dead is the holder of the blobs of its dead letters.
-func (o Of) dead() string { return "dead/" + o.ID() }
+// Holder is the holder of a message's blobs: its box, or its box's dead letters; of a job it is the job itself, in
+// whatever state, so that its holder has a right to these and to no others of the queue.
+func (m *Message) Holder() string {
+	switch {
+	case m.Work != nil:
+		return "job/" + key(m)
+	case m.Dead != "":
+		return "dead/" + m.Box
+	}
+	return "box/" + m.Box
+}
+
+// refer notes that a message refers to its blobs.
+func refer(tx *store.KernelTx, owner uint32, m *Message) error {
+	return cmp.Or(blob.Refer(tx, owner, m.Holder(), m.Blob), blob.Refer(tx, owner, m.Holder(), m.result()))
+}
+
+// drop takes the references of a message back.
+func drop(tx *store.KernelTx, owner uint32, m *Message) error {
+	return cmp.Or(blob.Drop(tx, owner, m.Holder(), m.Blob), blob.Drop(tx, owner, m.Holder(), m.result()))
+}
+
+// result is the blob that is the result of a job; nil: it has none.
+func (m *Message) result() *api.Blob {
+	if m.Work == nil {
+		return nil
+	}
+	return m.Work.ResultBlob
+}
+
+// all are the tables of messages, in whatever state.
+var all = []store.Table[Message]{Messages, Letters, Finished}
 
 // Tables are those of the package.
 func Tables() []store.Declared { return []store.Declared{Boxes, Messages, Letters, Finished} }
@@ -221,7 +254,7 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 	b.Expires = earliest(b.Expires, m.Expires)
 	m.Box, m.Number = of.ID(), b.Last
 	m.ID = key(m)
-	return cmp.Or(blob.Refer(tx, of.Owner, of.Holder(), m.Blob), Boxes.Put(tx, b), Messages.Put(tx, m))
+	return cmp.Or(refer(tx, of.Owner, m), Boxes.Put(tx, b), Messages.Put(tx, m))
 }
 
 // Full reports whether a box has no place at now.
@@ -259,8 +292,9 @@ func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
 		}
 		if !m.Expires.IsZero() && !now.Before(m.Expires) && b.Dead < Usual {
 			b.Messages, b.Dead = b.Messages-1, b.Dead+1
+			err = drop(tx, b.Owner, m)
 			m.Dead, m.Died = "expired", now.UTC()
-			err = cmp.Or(blob.Refer(tx, b.Owner, b.dead(), m.Blob), blob.Drop(tx, b.Owner, b.Holder(), m.Blob), Messages.Delete(tx, key(m)), Letters.Put(tx, m))
+			err = cmp.Or(err, refer(tx, b.Owner, m), Messages.Delete(tx, key(m)), Letters.Put(tx, m))
 			continue
 		}
 		b.Expires = earliest(b.Expires, m.Expires)
@@ -324,7 +358,7 @@ func Take(tx *store.KernelTx, of Of, id string) (*Message, error) {
 	if b.Messages--; b.Messages == 0 {
 		b.Expires = time.Time{}
 	}
-	return m, cmp.Or(blob.Drop(tx, of.Owner, of.Holder(), m.Blob), Messages.Delete(tx, id), Boxes.Put(tx, b))
+	return m, cmp.Or(drop(tx, of.Owner, m), Messages.Delete(tx, id), Boxes.Put(tx, b))
 }
 
 // Find returns a message of a box by its id; nil: it is not there.
@@ -355,7 +389,7 @@ func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) erro
 	}
 	b.Dead++
 	m.Dead, m.Died = why, now.UTC()
-	return cmp.Or(blob.Refer(tx, of.Owner, of.dead(), m.Blob), Letters.Put(tx, m), Boxes.Put(tx, b))
+	return cmp.Or(refer(tx, of.Owner, m), Letters.Put(tx, m), Boxes.Put(tx, b))
 }
 
 // Requeue puts a dead letter back into its box, at its place. It expires no more.
@@ -364,15 +398,15 @@ func Requeue(tx *store.KernelTx, b *Box, m *Message) error {
 		return full(b)
 	}
 	b.Messages++
-	err := cmp.Or(blob.Refer(tx, b.Owner, b.Holder(), m.Blob), Discard(tx, b, m))
+	err := Discard(tx, b, m)
 	m.Dead, m.Died, m.Expires = "", time.Time{}, time.Time{}
-	return cmp.Or(err, Messages.Put(tx, m))
+	return cmp.Or(err, refer(tx, b.Owner, m), Messages.Put(tx, m))
 }
 
 // Discard removes a dead letter.
 func Discard(tx *store.KernelTx, b *Box, m *Message) error {
 	b.Dead--
-	return cmp.Or(blob.Drop(tx, b.Owner, b.dead(), m.Blob), Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
+	return cmp.Or(drop(tx, b.Owner, m), Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
 }
 
 // answers is the index of answers by what they answer.
@@ -400,12 +434,12 @@ func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) 
 		if !m.Expires.IsZero() && !now.Before(m.Expires) || !chosen(m) {
 			continue
 		}
-		err = cmp.Or(blob.Refer(tx, to.Owner, to.Holder(), m.Blob), blob.Drop(tx, from.Owner, from.Holder(), m.Blob), Messages.Delete(tx, key(m)))
+		err = cmp.Or(drop(tx, from.Owner, m), Messages.Delete(tx, key(m)))
 		source.Messages, target.Messages, target.Last = source.Messages-1, target.Messages+1, target.Last+1
 		target.Expires = earliest(target.Expires, m.Expires)
 		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
 		m.ID = key(m)
-		err, moved = cmp.Or(err, Messages.Put(tx, m)), moved+1
+		err, moved = cmp.Or(err, refer(tx, to.Owner, m), Messages.Put(tx, m)), moved+1
 	}
 	if source.Messages == 0 {
 		source.Expires = time.Time{}
@@ -430,29 +464,27 @@ func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {
 // Forget removes a box with all that is in it.
 func Forget(tx *store.KernelTx, of Of) error {
 	err := Boxes.Delete(tx, of.ID())
-	for holder, table := range map[string]store.Table[Message]{of.Holder(): Messages, of.dead(): Letters, "": Finished} {
-		all, lerr := table.Below(tx, of.ID()+"/")
+	for _, table := range all {
+		in, lerr := table.Below(tx, of.ID()+"/")
 		err = cmp.Or(err, lerr)
-		for _, m := range all {
-			err = cmp.Or(err, blob.Drop(tx, of.Owner, holder, m.Blob), table.Delete(tx, table.Key(m)))
+		for _, m := range in {
+			err = cmp.Or(err, drop(tx, of.Owner, m), table.Delete(tx, table.Key(m)))
 		}
 	}
 	return err
 }
 
-// Holdings are the references to blobs of all messages and dead letters, for blob.Check.
-func Holdings(tx *store.KernelTx) (all []blob.Holding, err error) {
+// Holdings are the references to blobs of all messages, dead letters and jobs, for blob.Check.
+func Holdings(tx *store.KernelTx) (holdings []blob.Holding, err error) {
 	boxes, err := Boxes.Below(tx, "")
 	for _, b := range boxes {
-		messages, merr := Messages.Below(tx, b.ID()+"/")
-		for _, m := range messages {
-			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.Holder(), Blob: m.Blob})
+		for _, table := range all {
+			in, terr := table.Below(tx, b.ID()+"/")
+			err = cmp.Or(err, terr)
+			for _, m := range in {
+				holdings = append(holdings, blob.Holding{Owner: b.Owner, Holder: m.Holder(), Blob: m.Blob}, blob.Holding{Owner: b.Owner, Holder: m.Holder(), Blob: m.result()})
+			}
 		}
-		letters, lerr := Letters.Below(tx, b.ID()+"/")
-		for _, m := range letters {
-			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.dead(), Blob: m.Blob})
-		}
-		err = cmp.Or(err, merr, lerr)
 	}
-	return all, err
+	return holdings, err
 }

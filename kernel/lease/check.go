@@ -35,12 +35,12 @@ func CheckBody(m *Message) (err error) {
 
 // CheckResult refuses a result of a job as CheckBody; nil is none.
 func CheckResult(result *json.RawMessage) (err error) {
-	if len(*result) == 0 {
+	if len(*result) == 0 || string(*result) == "null" {
 		*result = nil
 		return nil
 	}
 	if *result, err = api.Compacted("a result", *result); err == nil && len(*result) > api.JobResultMost {
-		err = api.Failure(api.CodeTooLarge, "send larger ones as mail, with then", "a result is JSON of at most %d bytes", api.JobResultMost)
+		err = api.Failure(api.CodeTooLarge, "keep larger ones as blobs, with blob.open, and name those", "a result is JSON of at most %d bytes", api.JobResultMost)
 	}
 	return err
 }

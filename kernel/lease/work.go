@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/store"
 )
 
@@ -27,7 +29,9 @@ type Work struct {
 	Why    string          `json:"why,omitempty"`
 	Output string          `json:"output,omitempty"` // the end of what the last run wrote that clove has started for it
 	Result json.RawMessage `json:"result,omitempty"` // of a job that is done
-	Order  uint64          `json:"order,omitempty"`  // among those that are done
+	// ResultBlob is its result, or beside it, kept as a blob.
+	ResultBlob *api.Blob `json:"result_blob,omitempty"`
+	Order      uint64    `json:"order,omitempty"` // among those that are done
 }
 
 const (
@@ -122,6 +126,12 @@ func Ready(tx *store.KernelTx, of Of, now time.Time) (*Message, error) {
 	return nil, err
 }
 
+// Open is how many jobs of a box are ready, and how many wait for their time.
+func Open(tx *store.KernelTx, b *Box) (waiting, delayed int, err error) {
+	waiting, err = Messages.Count(tx, ready, b.ID())
+	return waiting, b.Messages - b.Held - waiting, err
+}
+
 // Hold gives a ready job to a run, with a lease until a time; zero: as long as the run lasts.
 func Hold(tx *store.KernelTx, m *Message, run agent.ID, until, now time.Time) error {
 	m.Work.Holder, m.Work.Since, m.Work.Until = run, now.UTC(), until
@@ -146,8 +156,9 @@ func Extend(tx *store.KernelTx, m *Message, until time.Time) error {
 	return Messages.Put(tx, m)
 }
 
-// Finish takes a held job out of its box, and keeps it among the last ones that are done.
-func Finish(tx *store.KernelTx, m *Message, result json.RawMessage, now time.Time) error {
+// Finish takes a held job out of its box, and keeps it among the last ones that are done, with its result and the
+// blob that is one; nil: it has none.
+func Finish(tx *store.KernelTx, m *Message, result json.RawMessage, content *api.Blob, now time.Time) error {
 	b, err := Boxes.Get(tx, m.Box)
 	if err != nil || b == nil {
 		return err
@@ -156,14 +167,14 @@ func Finish(tx *store.KernelTx, m *Message, result json.RawMessage, now time.Tim
 	if b.Done++; b.Done > doneMost {
 		oldest, err := Finished.Ordered(tx, byOrder, m.Box, "", b.Done-doneMost)
 		for _, old := range oldest {
-			err, b.Done = cmp.Or(err, Finished.Delete(tx, key(old))), b.Done-1
+			err, b.Done = cmp.Or(err, drop(tx, b.Owner, old), Finished.Delete(tx, key(old))), b.Done-1
 		}
 		if err != nil {
 			return err
 		}
 	}
-	m.Work.Order, m.Work.Result, m.Died = b.Finished, result, now.UTC()
-	return cmp.Or(Messages.Delete(tx, key(m)), Finished.Put(tx, m), Boxes.Put(tx, b))
+	m.Work.Order, m.Work.Result, m.Work.ResultBlob, m.Died = b.Finished, result, content, now.UTC()
+	return cmp.Or(blob.Refer(tx, b.Owner, m.Holder(), content), Messages.Delete(tx, key(m)), Finished.Put(tx, m), Boxes.Put(tx, b))
 }
 
 // free takes a job from its holder, and returns the change of the number of held ones.
@@ -240,7 +251,7 @@ func Cancel(tx *store.KernelTx, b *Box, m *Message) error {
 	if m.Work.Holder != "" {
 		b.Held--
 	}
-	return cmp.Or(Messages.Delete(tx, key(m)), Boxes.Put(tx, b))
+	return cmp.Or(drop(tx, b.Owner, m), Messages.Delete(tx, key(m)), Boxes.Put(tx, b))
 }
 
 // Free returns the jobs that a run holds since before a moment, zero: all; and the boxes of these.
@@ -252,6 +263,17 @@ func Free(tx *store.KernelTx, run agent.ID, until time.Time, why string, now tim
 		}
 	}
 	return boxes, err
+}
+
+// Holders are the jobs that a run holds, as holders of blobs.
+func Holders(tx *store.KernelTx, run agent.ID, now time.Time) (holders []string, err error) {
+	held, err := HeldBy(tx, run)
+	for _, m := range held {
+		if m.Blob != nil && m.Holds(run, now) {
+			holders = append(holders, m.Holder())
+		}
+	}
+	return holders, err
 }
 
 // ripenMost bounds the jobs of one Ripen.
@@ -313,7 +335,7 @@ func Job(tx *store.KernelTx, id string, may func(*Box) bool) (m *Message, b *Box
 	if err != nil || b == nil || !may(b) {
 		return nil, nil, err
 	}
-	for _, table := range []store.Table[Message]{Messages, Letters, Finished} {
+	for _, table := range all {
 		if m, err = table.Get(tx, id); err != nil || m != nil {
 			break
 		}

@@ -18,13 +18,14 @@ const (
 	mailInPart  = 16 // with the longest bodies it fits into a line of theirs
 )
 
-// owners refuses a user that names another one, and reports of which boxes a call is.
+// owners refuses a user that names another one, and reports of which boxes a call is. Those of jobs have calls of
+// their own.
 func owners(c *service.Call, named *uint32) (is func(*lease.Box) bool, err error) {
 	if named != nil && *named != c.UID && !c.Root() {
 		return nil, api.Failure(api.CodeDenied, "leave the owner out", "only root names another user")
 	}
 	return func(b *lease.Box) bool {
-		return b != nil && (c.Root() || b.Owner == c.UID) && (named == nil || b.Owner == *named)
+		return b != nil && b.Kind != lease.OfQueue && (c.Root() || b.Owner == c.UID) && (named == nil || b.Owner == *named)
 	}, nil
 }
 

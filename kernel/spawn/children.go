@@ -29,6 +29,10 @@ type Child struct {
 	// Queue is the run as it is to be queued; nil: it has been.
 	Queue *agent.Run `json:"queue,omitempty"`
 	End   *End       `json:"end,omitempty"` // nil: it has not ended for good
+	// For is what clove has started it for, for its parent, as in Start; with its standard input, until it is queued.
+	For   string          `json:"for,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	Blob  *api.Blob       `json:"blob,omitempty"`
 }
 
 // End is how a child ended.
@@ -46,6 +50,9 @@ const childrenMost = 1024
 // childIDs is the index by which a child is found without its parent.
 const childIDs = "child_ids"
 
+// childrenFor is the index of those that clove has started for their parents, and its term.
+const childrenFor = "children_for"
+
 // Children is their table.
 var Children = store.Table[Child]{
 	Bucket: "children", Noun: "child", OfRun: true,
@@ -56,7 +63,13 @@ var Children = store.Table[Child]{
 		}
 		return nil
 	},
-	Indexes: []store.Index[Child]{{Bucket: childIDs, Terms: func(k *Child) []string { return []string{string(k.ID)} }}},
+	Indexes: []store.Index[Child]{{Bucket: childIDs, Terms: func(k *Child) []string { return []string{string(k.ID)} }},
+		{Bucket: childrenFor, Terms: func(k *Child) []string {
+			if k.For == "" {
+				return nil
+			}
+			return []string{childrenFor}
+		}}},
 	Bound: store.Bound[Child]{Most: childrenMost, Error: func(k *Child) error {
 		return api.Failure(api.CodeBusy, "start the agent anew: clove restart forgets them", "%s has had %d children", k.Parent, childrenMost)
 	}},

@@ -35,13 +35,16 @@ func (s *Spawn) queue(k *Child) error {
 	if parent, found := s.runs().Get(k.Parent); !found || parent.State == agent.StateEnded && parent.Spec.Kernel.Orphans == "" {
 		return s.lost(k, "its parent ended before it was queued")
 	}
-	err := s.runs().Queue(*k.Queue)
+	err := s.Launcher.give(k.ID, k.Queue.Owner.UID, k.Input, k.Blob)
+	if err == nil {
+		err = s.runs().Queue(*k.Queue)
+	}
 	if err != nil && agent.KindOf(err) != agent.KindInternal {
 		return s.lost(k, agent.FailureOf(err).Message)
 	}
 	if err == nil {
 		err = s.change(k.ID, func(_ *service.Call, now *Child) (service.Outcome, error) {
-			now.Queue = nil
+			now.Queue, now.Input, now.Blob = nil, nil, nil
 			return service.Outcome{}, nil
 		})
 	}
@@ -71,8 +74,32 @@ func (s *Spawn) change(id agent.ID, do func(*service.Call, *Child) (service.Outc
 	})
 }
 
-// end keeps the end of a child, gives its place back and reports it. A repetition changes nothing.
+// end keeps the end of a child, gives its place back and reports it. A repetition changes nothing. One that clove has
+// started for its parent goes: what its service needs of it, that has kept.
 func (s *Spawn) end(id agent.ID, end *End) error {
+	done := false
+	if err := s.endOnce(id, end, &done); err != nil || !done {
+		return err
+	}
+	s.surely(func() error { return s.forget(id) })
+	return nil
+}
+
+// forget removes the run of a child that clove has started for its parent, and its row.
+func (s *Spawn) forget(id agent.ID) error {
+	if err := s.runs().Remove(id); err != nil {
+		return err
+	}
+	return s.engine.Within(agent.Run{}, "spawn", "", func(c *service.Call) (out service.Outcome, err error) {
+		k, err := of(c.Tx, id)
+		if err != nil || k == nil {
+			return out, err
+		}
+		return out, Children.Delete(c.Tx, Children.Key(k))
+	})
+}
+
+func (s *Spawn) endOnce(id agent.ID, end *End, forJob *bool) error {
 	end.Record.Command = nil // its length has no bound that an answer could hold
 	return s.change(id, func(c *service.Call, k *Child) (out service.Outcome, err error) {
 		if k.End != nil {
@@ -85,10 +112,15 @@ func (s *Spawn) end(id agent.ID, end *End) error {
 		if given != nil {
 			end.Result = given.Value
 		}
-		k.Queue, k.End = nil, end
+		k.Queue, k.Input, k.Blob, k.End = nil, nil, nil, end
 		parent, _ := s.runs().Get(k.Parent)
 		parent.Spec.ID = k.Parent
 		if out, err = s.Places.ReleaseChild(c.Tx, parent, k.ID, c.Now); err != nil {
+			return out, err
+		}
+		if *forJob = k.For != ""; *forJob && s.Launcher.Ended != nil {
+			more, err := s.Launcher.Ended(c, &Start{ID: k.ID, For: k.For}, *end, nil)
+			out.Add(more)
 			return out, err
 		}
 		out.Notify(k.Parent, service.Notice{Kind: api.NoteChildEnded, Key: string(k.ID), Params: api.ChildNote{Child: s.shown(k)}})
@@ -141,10 +173,14 @@ func (s *Spawn) Recover() error {
 	var open []*Child
 	err := s.engine.Read(func(tx *store.KernelTx) error {
 		all, err := Children.Below(tx, "")
-		open = slices.DeleteFunc(all, func(k *Child) bool { return k.End != nil })
+		open = slices.DeleteFunc(all, func(k *Child) bool { return k.End != nil && k.For == "" })
 		return err
 	})
 	for _, k := range open {
+		if k.End != nil {
+			err = cmp.Or(err, s.forget(k.ID))
+			continue
+		}
 		if k.Queue != nil {
 			if _, found := s.runs().Get(k.ID); !found {
 				err = cmp.Or(err, s.queue(k))
@@ -274,9 +310,9 @@ func (away) Beneath(context.Context, agent.Owner, string, string) bool { return 
 func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) error {
 	return noCloved()
 }
-func (away) Drop(agent.ID)               {}
-func (away) Give(agent.ID, []byte) error { return noCloved() }
-func (away) Programs() string            { return "" }
+func (away) Drop(agent.ID)                       {}
+func (away) Give(agent.ID, []byte, string) error { return noCloved() }
+func (away) Programs() string                    { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }

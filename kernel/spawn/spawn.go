@@ -37,8 +37,9 @@ type Runs interface {
 	// Pack copies files of a run for one that is to be queued, with at most so many bytes. Drop removes them.
 	Pack(ctx context.Context, parent agent.Run, child agent.ID, files []api.SpawnFile, most int64) error
 	Drop(child agent.ID)
-	// Give keeps the standard input of a run that is to be queued, until it starts. Drop removes it.
-	Give(run agent.ID, input []byte) error
+	// Give keeps the standard input of a run that is to be queued, until it starts: some bytes, and behind them a
+	// file of root's, which may be removed then; empty: none. Drop removes it.
+	Give(run agent.ID, input []byte, file string) error
 	// Collect copies what a run has changed below a path of another's.
 	Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error)
 	// Fetch copies what another run keeps below a path of a run's. It refuses alike whatever there is
@@ -127,8 +128,8 @@ func (s *Spawn) runs() Runs {
 	return s.Runs
 }
 
-// prepared is what is made for a spawn before its transaction.
-type prepared struct {
+// Prepared is what is made for a spawn before its transaction.
+type Prepared struct {
 	id      agent.ID
 	digest  string // of the manifest that was checked
 	places  int64  // for live children of the parent's
@@ -136,10 +137,44 @@ type prepared struct {
 	packed  bool // files are copied for it
 }
 
+// Digest is that of the manifest which was checked.
+func (made *Prepared) Digest() string { return made.digest }
+
+// ForJob are the children that clove starts for jobs of a run's own queue.
+type ForJob struct {
+	Launch
+	Made *Prepared
+}
+
+// Ready is what agent.spawn checks before its transaction, for a run that has its jobs done by children. It may wait
+// for files.
+func (s *Spawn) Ready(c *service.Call, manifest string) (*Prepared, error) {
+	return s.prepare(c, api.SpawnParams{Manifest: manifest})
+}
+
+// StartChild is agent.spawn for a job of the call's run: it needs the same grant, which must hold the same digest, and
+// takes the same places, rights and budgets.
+func (s *Spawn) StartChild(c *service.Call, w ForJob) (id agent.ID, out service.Outcome, err error) {
+	k, out, err := s.keep(c, api.SpawnParams{Manifest: w.Manifest}, w.Made, func(k *Child) error {
+		if k.Digest != w.Digest {
+			return api.Failure(api.CodeConflict, "the agent opens the queue again", "the grant of %s has changed since the queue was opened", w.Manifest)
+		}
+		k.For, k.Input, k.Blob = w.For, w.Input, w.Blob
+		if d := w.Deadline; !d.IsZero() && (k.Queue.Deadline.IsZero() || d.Before(k.Queue.Deadline)) {
+			k.Queue.Deadline = d
+		}
+		return nil
+	})
+	if err != nil {
+		return "", out, err
+	}
+	return k.ID, out, nil
+}
+
 // prepare does what may wait for files: it looks at those of the manifest and of the mounts, and copies
 // those that the request names. The transaction decides all of it anew, with what was found here.
-func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*prepared, error) {
-	made := &prepared{id: agent.NewID(), beneath: map[[2]string]bool{}}
+func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*Prepared, error) {
+	made := &Prepared{id: agent.NewID(), beneath: map[[2]string]bool{}}
 	var m *Manifest
 	err := s.engine.Look(c.Caller, func(look *service.Call) (err error) {
 		if m, err = s.granted(look, p.Manifest); err == nil {
@@ -174,7 +209,7 @@ func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*prepared, error) {
 }
 
 // drop takes files back that were copied for a spawn which did not happen.
-func (s *Spawn) drop(made *prepared) {
+func (s *Spawn) drop(made *Prepared) {
 	if made.packed {
 		s.runs().Drop(made.id)
 	}
@@ -193,40 +228,51 @@ func (s *Spawn) granted(c *service.Call, name string) (*Manifest, error) {
 	return m, err
 }
 
-// spawn takes a place, derives the grants, and keeps the run as it is to be queued.
-func (s *Spawn) spawn(c *service.Call, p api.SpawnParams, made *prepared) (result api.SpawnResult, out service.Outcome, err error) {
+func (s *Spawn) spawn(c *service.Call, p api.SpawnParams, made *Prepared) (result api.SpawnResult, out service.Outcome, err error) {
+	k, out, err := s.keep(c, p, made, func(*Child) error { return nil })
+	if err == nil {
+		result.Child = s.shown(k)
+	}
+	return result, out, err
+}
+
+// keep takes a place, derives the grants, and keeps the run as it is to be queued. also adds to it, or refuses.
+func (s *Spawn) keep(c *service.Call, p api.SpawnParams, made *Prepared, also func(*Child) error) (k *Child, out service.Outcome, err error) {
 	m, err := s.granted(c, p.Manifest)
 	if err != nil {
-		return result, out, err
+		return nil, out, err
 	}
 	if m.Digest != made.digest {
-		return result, out, api.Failure(api.CodeConflict, "ask again", "the grant of %s has changed meanwhile", p.Manifest)
+		return nil, out, api.Failure(api.CodeConflict, "ask again", "the grant of %s has changed meanwhile", p.Manifest)
 	}
 	run, err := s.child(c, m, p, made, func(outer, inner string) bool { return made.beneath[[2]string{outer, inner}] })
 	if err != nil {
-		return result, out, err
+		return nil, out, err
 	}
 	if err := cmp.Or(s.unused(c, p.Name), enoughDisk(c, run)); err != nil {
-		return result, out, err
+		return nil, out, err
 	}
-	k := &Child{Parent: c.Run.Spec.ID, ID: run.Spec.ID, Run: run.Spec.Name, Name: p.Name, Manifest: m.Name, Digest: m.Digest, DiskBytes: run.Spec.Limits.DiskBytes, Created: c.Now.UTC(), Queue: &run}
+	k = &Child{Parent: c.Run.Spec.ID, ID: run.Spec.ID, Run: run.Spec.Name, Name: p.Name, Manifest: m.Name, Digest: m.Digest, DiskBytes: run.Spec.Limits.DiskBytes, Created: c.Now.UTC(), Queue: &run}
 	for _, above := range run.Above {
 		k.Above = append(k.Above, above.ID)
 	}
+	if err := also(k); err != nil {
+		return nil, out, err
+	}
 	out, err = s.Places.ReserveChild(c, run.Spec.ID)
 	if err != nil {
-		return result, out, err
+		return nil, out, err
 	}
 	derived, err := s.Rights.ForChild(c, run)
 	if err != nil {
-		return result, out, err
+		return nil, out, err
 	}
 	out.Add(derived)
 	out.About = m.Name + "@" + m.Digest + " as " + run.Spec.Name
 	out.Object = string(run.Spec.ID)
 	out.Happened(agent.RunSpawned, run.Spec.Name)
 	out.Durable = append(out.Durable, func() { s.enqueue(k) })
-	return api.SpawnResult{Child: s.shown(k)}, out, Children.Put(c.Tx, k)
+	return k, out, Children.Put(c.Tx, k)
 }
 
 // unused refuses a name that another live child of the caller has.
@@ -246,7 +292,7 @@ func (s *Spawn) unused(c *service.Call, name string) error {
 
 // child is the run that a request asks for, if it has no more than the manifest and no more than the
 // caller.
-func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *prepared, beneath func(outer, inner string) bool) (run agent.Run, err error) {
+func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *Prepared, beneath func(outer, inner string) bool) (run agent.Run, err error) {
 	parent := c.Run
 	if live, found := s.runs().Get(parent.Spec.ID); found {
 		parent = live // with what was updated since the call began

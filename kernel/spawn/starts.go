@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"time"
 
 	"clove.run/clove/agent"
@@ -21,9 +22,10 @@ type Start struct {
 	// Owner and Namespace are those of the run, for turns and bounds.
 	Owner     uint32 `json:"owner"`
 	Namespace string `json:"namespace,omitempty"`
-	// Queue is the run as it is to be queued, and Input its standard input; nil: it has been queued.
+	// Queue is the run as it is to be queued, and Input and Blob its standard input; nil: it has been queued.
 	Queue *agent.Run      `json:"queue,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
+	Blob  *api.Blob       `json:"blob,omitempty"`
 	// Over says that the run has ended, and its service knows it.
 	Over bool `json:"over,omitempty"`
 }
@@ -62,6 +64,7 @@ type Launch struct {
 	Namespace        string
 	For              string          // see Start
 	Input            json.RawMessage // a line of standard input; nil: none
+	Blob             *api.Blob       // of the owner's, behind that; nil: none
 	Deadline         time.Time       // it ends then; zero: never
 }
 
@@ -94,6 +97,9 @@ type Launcher struct {
 	// Spent refuses a run whose owner has nothing left to spend for it; nil: nothing does.
 	Spent func(tx *store.KernelTx, run agent.Run, now time.Time) error
 
+	// Content is the file of a blob of an owner's.
+	Content func(owner uint32, digest string) (path string, err error)
+
 	spawn *Spawn // has the runs, and tries again what has failed
 }
 
@@ -112,7 +118,7 @@ func (l *Launcher) Launch(c *service.Call, w Launch) (id agent.ID, out service.O
 	if err := cmp.Or(run.Spec.Validate(), l.admits(c, run)); err != nil {
 		return "", out, err
 	}
-	start := &Start{ID: run.Spec.ID, For: w.For, Owner: w.Owner, Namespace: run.Spec.Kernel.Namespace, Queue: &run, Input: w.Input}
+	start := &Start{ID: run.Spec.ID, For: w.For, Owner: w.Owner, Namespace: run.Spec.Kernel.Namespace, Queue: &run, Input: w.Input, Blob: w.Blob}
 	out.Durable = append(out.Durable, func() { l.spawn.surely(func() error { return l.begin(start) }) })
 	return start.ID, out, Starts.Put(c.Tx, start)
 }
@@ -132,8 +138,8 @@ func (l *Launcher) begin(start *Start) error {
 		return l.begun(start.ID)
 	}
 	err := l.spawn.runs().Check(context.Background(), run.Spec, run.Owner, run.Executes)
-	if err == nil && start.Input != nil {
-		err = l.spawn.runs().Give(run.Spec.ID, append([]byte(start.Input), '\n'))
+	if err == nil {
+		err = l.give(start.ID, start.Owner, start.Input, start.Blob)
 	}
 	if err == nil {
 		err = l.spawn.runs().Queue(run)
@@ -148,10 +154,41 @@ func (l *Launcher) begin(start *Start) error {
 	return l.endStart(start.ID, End{}, err)
 }
 
+// give keeps the standard input of a run that is to be queued.
+func (l *Launcher) give(id agent.ID, owner uint32, input json.RawMessage, blob *api.Blob) error {
+	var line []byte
+	content := ""
+	if input != nil {
+		line = append([]byte(input), '\n')
+	}
+	if blob != nil {
+		var err error
+		if content, err = l.Content(owner, blob.SHA256); err != nil && api.ErrorOf(err).Code == api.CodeNotFound {
+			err = noContent(blob)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if line == nil && content == "" {
+		return nil
+	}
+	err := l.spawn.runs().Give(id, line, content)
+	if blob != nil && errors.Is(err, fs.ErrNotExist) {
+		err = noContent(blob)
+	}
+	return err
+}
+
+// noContent refuses a start whose blob is gone: its job was cancelled meanwhile, or the file was removed by hand.
+func noContent(b *api.Blob) error {
+	return &agent.Error{Kind: agent.KindNotFound, Message: "the blob " + b.SHA256 + " is not there", Hint: "sudo clove check says what is lost"}
+}
+
 // begun keeps that a run is queued.
 func (l *Launcher) begun(id agent.ID) error {
 	return l.changeStart(id, func(c *service.Call, now *Start) (service.Outcome, error) {
-		now.Queue, now.Input = nil, nil
+		now.Queue, now.Input, now.Blob = nil, nil, nil
 		return service.Outcome{}, Starts.Put(c.Tx, now)
 	})
 }
@@ -196,7 +233,7 @@ func (l *Launcher) endOnce(id agent.ID, end End, refused error) error {
 		if given != nil {
 			end.Result = given.Value
 		}
-		start.Over, start.Queue, start.Input = true, nil, nil
+		start.Over, start.Queue, start.Input, start.Blob = true, nil, nil, nil
 		if l.Ended != nil {
 			out, err = l.Ended(c, start, end, refused)
 		}
@@ -227,7 +264,14 @@ func (l *Launcher) startOf(id agent.ID) (start *Start, err error) {
 // Begun returns now if a run is one that clove has started itself: others have its place in the queue. Else it returns
 // no time.
 func (l *Launcher) Begun(id agent.ID, now time.Time) time.Time {
-	if start, err := l.startOf(id); err != nil || start == nil {
+	begun := false
+	err := l.spawn.engine.Read(func(tx *store.KernelTx) error {
+		start, err := Starts.Get(tx, string(id))
+		k, kerr := of(tx, id)
+		begun = start != nil || k != nil && k.For != ""
+		return cmp.Or(err, kerr)
+	})
+	if err != nil || !begun {
 		return time.Time{}
 	}
 	return now
@@ -265,6 +309,18 @@ func (l *Launcher) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []
 		}
 	}
 	return pending, err
+}
+
+// PendingChildren are the runs above of the children that clove has started for jobs and that have not begun to execute.
+func (l *Launcher) PendingChildren(tx *store.KernelTx) (parents []agent.Run, err error) {
+	all, err := Children.Indexed(tx, childrenFor, childrenFor)
+	for _, k := range all {
+		run, found := l.spawn.runs().Get(k.ID)
+		if parent, known := l.spawn.runs().Get(k.Parent); known && k.End == nil && (!found || run.Started.IsZero()) {
+			parents = append(parents, parent)
+		}
+	}
+	return parents, err
 }
 
 // Starting reports whether a run is there that is for something, or is to come.

@@ -384,8 +384,10 @@ export interface MailPublishParams {
 /** Adds a job to a queue of the caller's namespace. */
 export interface JobAddParams {
   queue: string;
-  /** at most 48 KiB */
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are taken first */
   priority?: number;
   /** from now; it is not taken before */
@@ -421,6 +423,8 @@ export interface JobCompleteParams {
   id: string;
   /** at most 4 KiB */
   result?: unknown;
+  /** SHA-256 of one that the caller may read: the result, or beside it */
+  blob?: string;
   /** done with it, each with its own rights and costs: all that is named, or nothing. at most 16 */
   then?: ThenCall[];
   /** the same key gets the same answer again */
@@ -444,6 +448,33 @@ export interface JobGetParams {
 
 /** Asks for the jobs that the caller holds. */
 export interface JobListParams {
+}
+
+/**
+ * Makes a queue of the caller's own, or replaces the settings of one. Jobs that are there keep
+ * theirs.
+ */
+export interface QueueOpenParams {
+  queue: string;
+  /** that clove starts for each job, as a child of the caller's; the job is its stdin */
+  manifest?: string;
+  /** absent: 1 with a manifest, and else as many as there are */
+  concurrency?: number;
+  /** absent: 3 */
+  attempts?: number;
+  /** absent: 1000 */
+  backoff_ms?: number;
+  /** absent: 60000 */
+  lease_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a queue of the caller's own. */
+export interface QueueCloseParams {
+  queue: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** Gives the caller's run a name, or other tags for one that it has. */
@@ -600,9 +631,11 @@ export interface BlobReadParams {
   blob: string;
   /**
    * the key that refers to it, of a scope that runs share; absent: a message in the caller's
-   * mailbox does, a key of its own run, or an upload of its own.
+   * mailbox does, a key of its own run, a job that it holds, or an upload of its own.
    */
   at?: StatePath;
+  /** the id of one that refers to it and that the caller holds or has added; not with at. */
+  job?: string;
   /** of the part */
   offset?: number;
 }
@@ -613,9 +646,11 @@ export interface BlobSaveParams {
   blob: string;
   /**
    * the key that refers to it, of a scope that runs share; absent: a message in the caller's
-   * mailbox does, a key of its own run, or an upload of its own.
+   * mailbox does, a key of its own run, a job that it holds, or an upload of its own.
    */
   at?: StatePath;
+  /** the id of one that refers to it and that the caller holds or has added; not with at. */
+  job?: string;
   /** absolute, as the agent sees it; nothing may be there */
   path: string;
   /** the same key gets the same answer again */
@@ -1095,8 +1130,10 @@ export interface JobsAddParams {
   owner?: number;
   namespace?: string;
   queue: string;
-  /** at most 48 KiB */
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are taken first */
   priority?: number;
   /** from now; it is not taken before */
@@ -1845,8 +1882,8 @@ export interface MailPublishResult {
 }
 
 /**
- * A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost and Trace is
- * set by clove.
+ * A piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority, Delay, Deadline,
+ * AttemptsMost and Trace is set by clove.
  */
 export interface Job {
   /** opaque */
@@ -1882,8 +1919,15 @@ export interface Job {
   causation: string;
   /** left out by job.list */
   body?: unknown;
+  /** its body, or beside it; blob.read returns it */
+  blob?: Blob;
   /** of one that is done */
   result?: unknown;
+  /**
+   * the result of one that is done, or beside it. blob.read returns it to the run that added the
+   * job.
+   */
+  result_blob?: Blob;
   /** the end of what the last run wrote that clove has started for it */
   output?: string;
 }
@@ -1901,6 +1945,48 @@ export interface JobCompleteResult {
 /** Has them, without their bodies. */
 export interface JobListResult {
   jobs: Job[];
+}
+
+/**
+ * A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and those with a
+ * grant name:job/NAME claim them.
+ */
+export interface Queue {
+  owner: number;
+  namespace?: string;
+  name: string;
+  /**
+   * what clove starts for each job, as it was when the queue was added (Digest); empty: agents
+   * claim.
+   */
+  manifest?: string;
+  digest?: string;
+  /** jobs that are held at once; 0: as many as there are */
+  concurrency: number;
+  /** how often a job is tried, unless it says it */
+  attempts: number;
+  /** before the second attempt; doubled before each one after */
+  backoff_ms: number;
+  /** how long a run holds a job that it claims, and does not renew */
+  lease_ms: number;
+  /** jobs */
+  waiting: number;
+  held: number;
+  dead: number;
+  /** the last ones, at most 256 */
+  done: number;
+  /** why clove starts nothing for jobs that wait */
+  why?: string;
+  /**
+   * the run that has made it for itself; absent: a user has. What clove starts for it are children
+   * of that run.
+   */
+  maker?: string;
+}
+
+/** One queue. */
+export interface QueueResult {
+  queue: Queue;
 }
 
 /** A live run that has a name. */
@@ -2233,6 +2319,16 @@ export interface InfoResult {
   runs: { [key: string]: number };
 }
 
+/** Numbers of jobs by their state. */
+export interface JobCounts {
+  ready: number;
+  delayed: number;
+  held: number;
+  dead: number;
+  /** the last ones of each queue */
+  done: number;
+}
+
 /** What there is of all that clove counts: for root of everybody, for others of their own. */
 export interface SummaryResult {
   /** of the program */
@@ -2252,6 +2348,10 @@ export interface SummaryResult {
   /** in them */
   messages: number;
   dead_letters: number;
+  /** of jobs */
+  queues: number;
+  /** in them */
+  jobs: JobCounts;
   names: number;
   blobs: number;
   /** of them, and of uploads at their whole size */
@@ -3167,43 +3267,6 @@ export interface JobsListResult {
   next?: string;
 }
 
-/**
- * A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and those with a
- * grant name:job/NAME claim them.
- */
-export interface Queue {
-  owner: number;
-  namespace?: string;
-  name: string;
-  /**
-   * what clove starts for each job, as it was when the queue was added (Digest); empty: agents
-   * claim.
-   */
-  manifest?: string;
-  digest?: string;
-  /** jobs that are held at once; 0: as many as there are */
-  concurrency: number;
-  /** how often a job is tried, unless it says it */
-  attempts: number;
-  /** before the second attempt; doubled before each one after */
-  backoff_ms: number;
-  /** how long a run holds a job that it claims, and does not renew */
-  lease_ms: number;
-  /** jobs */
-  waiting: number;
-  held: number;
-  dead: number;
-  /** the last ones, at most 256 */
-  done: number;
-  /** why clove starts nothing for jobs that wait */
-  why?: string;
-}
-
-/** One queue. */
-export interface QueueResult {
-  queue: Queue;
-}
-
 /** A part of the queues, in the order of the namespaces and of the names. */
 export interface QueueListResult {
   queues: Queue[];
@@ -3684,6 +3747,19 @@ export interface AgentJobMethods {
   list(params?: NoParams, options?: CallOptions): Promise<JobListResult>;
 }
 
+/** The methods queue.*. */
+export interface AgentQueueMethods {
+  /**
+   * Makes a queue of the run's namespace, or replaces the settings of one that the run has made.
+   * It needs a grant of kind name that covers job/QUEUE, and with a manifest one of kind spawn
+   * that covers that. What is started for its jobs are children of the run, and held against it as
+   * those of agent.spawn. When the run ends nothing is started any more, and an empty queue goes.
+   */
+  open(params: Omit<QueueOpenParams, "run">, options?: CallOptions): Promise<QueueResult>;
+  /** Removes a queue that the run has made and that has no jobs to be done and no dead ones. */
+  close(params: Omit<QueueCloseParams, "run">, options?: CallOptions): Promise<void>;
+}
+
 /** The methods name.*. */
 export interface AgentNameMethods {
   /**
@@ -3827,6 +3903,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
   readonly job: AgentJobMethods;
+  readonly queue: AgentQueueMethods;
   readonly name: AgentNameMethods;
   readonly approval: AgentApprovalMethods;
   readonly state: AgentStateMethods;

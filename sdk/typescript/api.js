@@ -81,6 +81,8 @@ export const AGENT_METHODS = {
   "job.fail": { shape: "call", keyed: true },
   "job.get": { shape: "call" },
   "job.list": { shape: "call", lists: ["jobs"] },
+  "queue.open": { shape: "call", keyed: true },
+  "queue.close": { shape: "call", keyed: true },
   "name.register": { shape: "call", keyed: true },
   "name.release": { shape: "call", keyed: true },
   "name.lookup": { shape: "call" },

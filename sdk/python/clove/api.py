@@ -1033,8 +1033,8 @@ class MailPublishResult:
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost
-    and Trace is set by clove.
+    """A piece of work in a queue. All but Body, Blob, Result, ResultBlob, Priority,
+    Delay, Deadline, AttemptsMost and Trace is set by clove.
     """
 
     id: str = ""  # opaque
@@ -1057,7 +1057,9 @@ class Job:
     trace: str = ""  # and causation are as in Mail.
     causation: str = ""
     body: Any = None  # left out by job.list
+    blob: Optional[Blob] = None  # its body, or beside it; blob.read returns it
     result: Any = None  # of one that is done
+    result_blob: Optional[Blob] = None  # the result of one that is done, or beside it. blob.read returns it to the run that added the job.
     output: str = ""  # the end of what the last run wrote that clove has started for it
 
     @classmethod
@@ -1083,7 +1085,9 @@ class Job:
             trace=o.get("trace") or "",
             causation=o.get("causation") or "",
             body=o.get("body"),
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             result=o.get("result"),
+            result_blob=Blob.read(o.get("result_blob") or {}) if o.get("result_blob") is not None else None,
             output=o.get("output") or "",
         )
 
@@ -1124,6 +1128,62 @@ class JobListResult:
     def read(cls, o: Mapping[str, Any]) -> JobListResult:
         return cls(
             jobs=[Job.read(x or {}) for x in o.get("jobs") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and
+    those with a grant name:job/NAME claim them.
+    """
+
+    owner: int = 0
+    namespace: str = ""
+    name: str = ""
+    manifest: str = ""  # what clove starts for each job, as it was when the queue was added (Digest); empty: agents claim.
+    digest: str = ""
+    concurrency: int = 0  # jobs that are held at once; 0: as many as there are
+    attempts: int = 0  # how often a job is tried, unless it says it
+    backoff_ms: int = 0  # before the second attempt; doubled before each one after
+    lease_ms: int = 0  # how long a run holds a job that it claims, and does not renew
+    waiting: int = 0  # jobs
+    held: int = 0
+    dead: int = 0
+    done: int = 0  # the last ones, at most 256
+    why: str = ""  # why clove starts nothing for jobs that wait
+    maker: str = ""  # the run that has made it for itself; absent: a user has. What clove starts for it are children of that run.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Queue:
+        return cls(
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            name=o.get("name") or "",
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            concurrency=o.get("concurrency") or 0,
+            attempts=o.get("attempts") or 0,
+            backoff_ms=o.get("backoff_ms") or 0,
+            lease_ms=o.get("lease_ms") or 0,
+            waiting=o.get("waiting") or 0,
+            held=o.get("held") or 0,
+            dead=o.get("dead") or 0,
+            done=o.get("done") or 0,
+            why=o.get("why") or "",
+            maker=o.get("maker") or "",
+        )
+
+
+@dataclass(frozen=True)
+class QueueResult:
+    """One queue."""
+
+    queue: Queue = field(default_factory=Queue)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> QueueResult:
+        return cls(
+            queue=Queue.read(o.get("queue") or {}),
         )
 
 
@@ -2272,6 +2332,7 @@ class JobMethods:
         queue: str,
         body: Any,
         *,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         delay_ms: Optional[int] = None,
         deadline_ms: Optional[int] = None,
@@ -2284,7 +2345,8 @@ class JobMethods:
         one message. A full queue refuses it.
 
         Args:
-            body: at most 48 KiB
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are taken first
             delay_ms: from now; it is not taken before
             deadline_ms: from now; then it is dead, also while a run holds it; 0: never
@@ -2295,6 +2357,7 @@ class JobMethods:
         params = {
             "queue": queue,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "delay_ms": delay_ms,
             "deadline_ms": deadline_ms,
@@ -2338,6 +2401,7 @@ class JobMethods:
         id: str,
         *,
         result: Optional[Any] = None,
+        blob: Optional[str] = None,
         then: Optional[Sequence[Union[ThenCall, Mapping[str, Any]]]] = None,
         key: Optional[str] = None,
     ) -> JobCompleteResult:
@@ -2346,10 +2410,11 @@ class JobMethods:
 
         Args:
             result: at most 4 KiB
+            blob: SHA-256 of one that the caller may read: the result, or beside it
             then: done with it, each with its own rights and costs: all that is named, or nothing. at most 16
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"id": id, "result": result, "then": then, "key": key}
+        params = {"id": id, "result": result, "blob": blob, "then": then, "key": key}
         return JobCompleteResult.read(self._call("job.complete", params))
 
     def fail(
@@ -2379,6 +2444,59 @@ class JobMethods:
         """Lists the jobs that the run holds, without their bodies."""
         params = {}
         return JobListResult.read(self._call("job.list", params))
+
+
+class QueueMethods:
+    """The methods queue.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def open(
+        self,
+        queue: str,
+        *,
+        manifest: Optional[str] = None,
+        concurrency: Optional[int] = None,
+        attempts: Optional[int] = None,
+        backoff_ms: Optional[int] = None,
+        lease_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> QueueResult:
+        """Makes a queue of the run's namespace, or replaces the settings of one that
+        the run has made. It needs a grant of kind name that covers job/QUEUE, and
+        with a manifest one of kind spawn that covers that. What is started for its
+        jobs are children of the run, and held against it as those of agent.spawn.
+        When the run ends nothing is started any more, and an empty queue goes.
+
+        Args:
+            manifest: that clove starts for each job, as a child of the caller's; the job is its stdin
+            concurrency: absent: 1 with a manifest, and else as many as there are
+            attempts: absent: 3
+            backoff_ms: absent: 1000
+            lease_ms: absent: 60000
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "queue": queue,
+            "manifest": manifest,
+            "concurrency": concurrency,
+            "attempts": attempts,
+            "backoff_ms": backoff_ms,
+            "lease_ms": lease_ms,
+            "key": key,
+        }
+        return QueueResult.read(self._call("queue.open", params))
+
+    def close(self, queue: str, *, key: Optional[str] = None) -> None:
+        """Removes a queue that the run has made and that has no jobs to be done and no
+        dead ones.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"queue": queue, "key": key}
+        self._call("queue.close", params)
 
 
 class NameMethods:
@@ -2686,6 +2804,7 @@ class BlobMethods:
         blob: str,
         *,
         at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        job: Optional[str] = None,
         offset: Optional[int] = None,
     ) -> BlobReadResult:
         """Returns a part of a blob to which a message in the agent's mailbox, a key of
@@ -2694,10 +2813,11 @@ class BlobMethods:
 
         Args:
             blob: its SHA-256
-            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own.
+            job: the id of one that refers to it and that the caller holds or has added; not with at.
             offset: of the part
         """
-        params = {"blob": blob, "at": at, "offset": offset}
+        params = {"blob": blob, "at": at, "job": job, "offset": offset}
         return BlobReadResult.read(self._call("blob.read", params))
 
     def save(
@@ -2706,6 +2826,7 @@ class BlobMethods:
         path: str,
         *,
         at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        job: Optional[str] = None,
         key: Optional[str] = None,
     ) -> BlobResult:
         """Writes a blob that the agent may read to a new file, with the agent's rights,
@@ -2713,11 +2834,12 @@ class BlobMethods:
 
         Args:
             blob: its SHA-256
-            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own.
+            job: the id of one that refers to it and that the caller holds or has added; not with at.
             path: absolute, as the agent sees it; nothing may be there
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"blob": blob, "at": at, "path": path, "key": key}
+        params = {"blob": blob, "at": at, "job": job, "path": path, "key": key}
         return BlobResult.read(self._call("blob.save", params))
 
 
@@ -2816,6 +2938,7 @@ class Methods(AgentMethods):
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
         self.job = JobMethods(call)
+        self.queue = QueueMethods(call)
         self.name = NameMethods(call)
         self.approval = ApprovalMethods(call)
         self.state = StateMethods(call)
@@ -3135,7 +3258,8 @@ METHODS: dict[str, Method] = {
         "Adds a job to a queue of the run's namespace, which is durable when the call is answered. It needs a grant of kind send that covers job/QUEUE, and costs one message. A full queue refuses it.",
         [
             Param("queue", "string", True, ""),
-            Param("body", "json", True, "at most 48 KiB"),
+            Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("priority", "integer", False, "0 to 9; higher ones are taken first"),
             Param("delay_ms", "integer", False, "from now; it is not taken before"),
             Param("deadline_ms", "integer", False, "from now; then it is dead, also while a run holds it; 0: never"),
@@ -3167,6 +3291,7 @@ METHODS: dict[str, Method] = {
         [
             Param("id", "string", True, ""),
             Param("result", "json", False, "at most 4 KiB"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read: the result, or beside it"),
             Param("then", "json", False, "done with it, each with its own rights and costs: all that is named, or nothing. at most 16"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
@@ -3192,6 +3317,27 @@ METHODS: dict[str, Method] = {
         "job.list",
         "Lists the jobs that the run holds, without their bodies.",
         [
+        ],
+    ),
+    "queue.open": Method(
+        "queue.open",
+        "Makes a queue of the run's namespace, or replaces the settings of one that the run has made. It needs a grant of kind name that covers job/QUEUE, and with a manifest one of kind spawn that covers that. What is started for its jobs are children of the run, and held against it as those of agent.spawn. When the run ends nothing is started any more, and an empty queue goes.",
+        [
+            Param("queue", "string", True, ""),
+            Param("manifest", "string", False, "that clove starts for each job, as a child of the caller's; the job is its stdin"),
+            Param("concurrency", "integer", False, "absent: 1 with a manifest, and else as many as there are"),
+            Param("attempts", "integer", False, "absent: 3"),
+            Param("backoff_ms", "integer", False, "absent: 1000"),
+            Param("lease_ms", "integer", False, "absent: 60000"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "queue.close": Method(
+        "queue.close",
+        "Removes a queue that the run has made and that has no jobs to be done and no dead ones.",
+        [
+            Param("queue", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
     "name.register": Method(
@@ -3336,7 +3482,8 @@ METHODS: dict[str, Method] = {
         "Returns a part of a blob to which a message in the agent's mailbox, a key of its run or an upload of its own refers; or a key that the call names and that the agent may read. Any other blob is as one that there is not.",
         [
             Param("blob", "string", True, "its SHA-256"),
-            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own."),
+            Param("job", "string", False, "the id of one that refers to it and that the caller holds or has added; not with at."),
             Param("offset", "integer", False, "of the part"),
         ],
     ),
@@ -3345,7 +3492,8 @@ METHODS: dict[str, Method] = {
         "Writes a blob that the agent may read to a new file, with the agent's rights, at the path that the agent sees.",
         [
             Param("blob", "string", True, "its SHA-256"),
-            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, a job that it holds, or an upload of its own."),
+            Param("job", "string", False, "the id of one that refers to it and that the caller holds or has added; not with at."),
             Param("path", "string", True, "absolute, as the agent sees it; nothing may be there"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
@@ -3460,6 +3608,8 @@ __all__ = [
     "JobResult",
     "JobCompleteResult",
     "JobListResult",
+    "Queue",
+    "QueueResult",
     "NameHolder",
     "Name",
     "NameResult",

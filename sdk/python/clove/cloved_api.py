@@ -44,6 +44,27 @@ class InfoResult:
 
 
 @dataclass(frozen=True)
+class JobCounts:
+    """Numbers of jobs by their state."""
+
+    ready: int = 0
+    delayed: int = 0
+    held: int = 0
+    dead: int = 0
+    done: int = 0  # the last ones of each queue
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobCounts:
+        return cls(
+            ready=o.get("ready") or 0,
+            delayed=o.get("delayed") or 0,
+            held=o.get("held") or 0,
+            dead=o.get("dead") or 0,
+            done=o.get("done") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class SummaryResult:
     """What there is of all that clove counts: for root of everybody, for others of
     their own.
@@ -61,6 +82,8 @@ class SummaryResult:
     mailboxes: int = 0
     messages: int = 0  # in them
     dead_letters: int = 0
+    queues: int = 0  # of jobs
+    jobs: JobCounts = field(default_factory=JobCounts)  # in them
     names: int = 0
     blobs: int = 0
     blob_bytes: int = 0  # of them, and of uploads at their whole size
@@ -83,6 +106,8 @@ class SummaryResult:
             mailboxes=o.get("mailboxes") or 0,
             messages=o.get("messages") or 0,
             dead_letters=o.get("dead_letters") or 0,
+            queues=o.get("queues") or 0,
+            jobs=JobCounts.read(o.get("jobs") or {}),
             names=o.get("names") or 0,
             blobs=o.get("blobs") or 0,
             blob_bytes=o.get("blob_bytes") or 0,
@@ -1534,60 +1559,6 @@ class JobsListResult:
         return cls(
             jobs=[Job.read(x or {}) for x in o.get("jobs") or ()],
             next=o.get("next") or "",
-        )
-
-
-@dataclass(frozen=True)
-class Queue:
-    """A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and
-    those with a grant name:job/NAME claim them.
-    """
-
-    owner: int = 0
-    namespace: str = ""
-    name: str = ""
-    manifest: str = ""  # what clove starts for each job, as it was when the queue was added (Digest); empty: agents claim.
-    digest: str = ""
-    concurrency: int = 0  # jobs that are held at once; 0: as many as there are
-    attempts: int = 0  # how often a job is tried, unless it says it
-    backoff_ms: int = 0  # before the second attempt; doubled before each one after
-    lease_ms: int = 0  # how long a run holds a job that it claims, and does not renew
-    waiting: int = 0  # jobs
-    held: int = 0
-    dead: int = 0
-    done: int = 0  # the last ones, at most 256
-    why: str = ""  # why clove starts nothing for jobs that wait
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Queue:
-        return cls(
-            owner=o.get("owner") or 0,
-            namespace=o.get("namespace") or "",
-            name=o.get("name") or "",
-            manifest=o.get("manifest") or "",
-            digest=o.get("digest") or "",
-            concurrency=o.get("concurrency") or 0,
-            attempts=o.get("attempts") or 0,
-            backoff_ms=o.get("backoff_ms") or 0,
-            lease_ms=o.get("lease_ms") or 0,
-            waiting=o.get("waiting") or 0,
-            held=o.get("held") or 0,
-            dead=o.get("dead") or 0,
-            done=o.get("done") or 0,
-            why=o.get("why") or "",
-        )
-
-
-@dataclass(frozen=True)
-class QueueResult:
-    """One queue."""
-
-    queue: Queue = field(default_factory=Queue)
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> QueueResult:
-        return cls(
-            queue=Queue.read(o.get("queue") or {}),
         )
 
 
@@ -3192,6 +3163,7 @@ class JobsMethods:
         *,
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         delay_ms: Optional[int] = None,
         deadline_ms: Optional[int] = None,
@@ -3203,7 +3175,8 @@ class JobsMethods:
 
         Args:
             owner: absent: the caller; only root names another
-            body: at most 48 KiB
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are taken first
             delay_ms: from now; it is not taken before
             deadline_ms: from now; then it is dead, also while a run holds it; 0: never
@@ -3216,6 +3189,7 @@ class JobsMethods:
             "namespace": namespace,
             "queue": queue,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "delay_ms": delay_ms,
             "deadline_ms": deadline_ms,
@@ -3795,6 +3769,7 @@ def standard() -> Spec:
 
 __all__ = [
     "InfoResult",
+    "JobCounts",
     "SummaryResult",
     "PanicResult",
     "CheckResult",
@@ -3861,8 +3836,6 @@ __all__ = [
     "MailDeadResult",
     "ApprovalResult",
     "JobsListResult",
-    "Queue",
-    "QueueResult",
     "QueueListResult",
     "ModelTarget",
     "Model",
