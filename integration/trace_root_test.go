@@ -28,7 +28,7 @@ print(call("event.append", kind="agent.step", causation=first)["result"]["id"])
 sleep 1 # the request is in the log behind its answer
 clove trace --json $(cat id)
 clove trace --down --json $(cat run) | grep -c event.append | grep -qx 2
-clove trace --down $(cat run) | grep -q '  event.append  agent.plan'
+clove trace --down $(cat run) | grep -q '    event.append  agent.step'
 clove rm -f one >/dev/null`)
 	var result api.TraceResult
 	if err != nil || json.Unmarshal([]byte(out), &result) != nil {
