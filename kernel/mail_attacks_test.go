@@ -169,7 +169,7 @@ func TestAFloodOfMailIsBounded(t *testing.T) {
 	if flooded[half] > 20*calm[half]+5*time.Millisecond {
 		t.Errorf("a send between others takes %s, and %s under a flood", calm[half], flooded[half])
 	}
-	if own[half] < 2*flooded[half] {
+	if own[half] < flooded[half]*5/4 {
 		t.Errorf("control: a send of the flooder's takes %s, of others %s", own[half], flooded[half])
 	}
 	// The receiver takes messages under the flood, and the other sender tries again, as it is told: its messages get in.

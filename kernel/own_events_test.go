@@ -187,14 +187,14 @@ func TestChainsLeadOverAgents(t *testing.T) {
 		}
 		return steps
 	}
-	effects := []string{"0 mail.send worker", "1 event.append agent.began", "2 event.append agent.known", "1 mail.ack", "2 mail.send next", "2 event.append agent.done"}
+	effects := []string{"0 mail.send builder", "1 event.append agent.began", "2 event.append agent.known", "1 mail.ack", "2 mail.send next", "2 event.append agent.done"}
 	for _, id := range []string{job.ID, job.Causation} {
 		wantSteps(t, down(base.asUser(1000, methods.AuditTrace.Name, api.TraceParams{ID: id, Down: true})), effects...)
 	}
-	wantSteps(t, down(base.asUser(0, methods.AuditTrace.Name, api.TraceParams{ID: job.ID, Down: true, Depth: 1})), "0 mail.send worker", "1 event.append agent.began", "1 mail.ack")
+	wantSteps(t, down(base.asUser(0, methods.AuditTrace.Name, api.TraceParams{ID: job.ID, Down: true, Depth: 1})), "0 mail.send builder", "1 event.append agent.began", "1 mail.ack")
 	wantSteps(t, down(worker.asAgent(agents.EventTrace.Name, api.TraceParams{ID: job.ID, Down: true})), effects...)
 	// The sender sees what it sent, and not what others did because of it.
-	wantSteps(t, down(base.asAgent(agents.EventTrace.Name, api.TraceParams{ID: job.Causation, Down: true})), "0 mail.send worker")
+	wantSteps(t, down(base.asAgent(agents.EventTrace.Name, api.TraceParams{ID: job.Causation, Down: true})), "0 mail.send builder")
 	_, err := asks[api.TraceResult](base, 1001, methods.AuditTrace.Name, api.TraceParams{ID: job.ID, Down: true})
 	wantCode(t, err, api.CodeNotFound)
 	// Each agent sees what it did, and what sent it a message.

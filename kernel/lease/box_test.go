@@ -25,8 +25,10 @@ type scanned struct {
 func scan(tx *store.KernelTx, now time.Time) (s scanned, err error) {
 	s = scanned{map[uint32]Count{}, map[Of]bool{}, map[string]int{}}
 	err = Boxes.Each(tx, func(b *Box) {
-		n := s.counts[b.Owner]
-		s.counts[b.Owner] = Count{n.Boxes + 1, n.Messages + b.Messages, n.Dead + b.Dead}
+		if b.Kind != OfQueue {
+			n := s.counts[b.Owner]
+			s.counts[b.Owner] = Count{n.Boxes + 1, n.Messages + b.Messages, n.Dead + b.Dead}
+		}
 		if !b.Expires.IsZero() && !now.Before(b.Expires) && b.Dead < Usual {
 			s.due[b.Of] = true
 		}
