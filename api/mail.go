@@ -33,6 +33,7 @@ type MailSendParams struct {
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Trace     string          `json:"trace,omitempty"`      // absent: a new one, or that of the message it answers
 	Asks      bool            `json:"asks,omitempty"`       // mail.answer waits for what the receiver replies
+	Wake      bool            `json:"wake,omitempty"`       // start a run for the name if none holds it
 	Keyed
 }
 
@@ -148,6 +149,7 @@ type MailPostParams struct {
 	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
+	Wake      bool            `json:"wake,omitempty"`       // start a run for the name if none holds it
 	Keyed
 }
 

@@ -86,6 +86,12 @@ func (k *Kernel) due() time.Time {
 			next = again
 		}
 	}
+	if err == nil && k.starts.Load() && k.names.Starter != nil {
+		var again time.Time
+		if again, err = k.names.Begin(k.engine); next.IsZero() || !again.IsZero() && again.Before(next) {
+			next = again
+		}
+	}
 	if err != nil { // the disk is full, or it is tried again for another reason
 		return k.engine.Now().Add(time.Second)
 	}

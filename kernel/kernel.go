@@ -84,6 +84,7 @@ type Kernel struct {
 	store   *store.Kernel
 	log     service.Log
 	jobs    *jobs.Jobs
+	names   names.Names
 	alarm   *alarm
 	starts  atomic.Bool // runs are started for jobs and for mail
 }
@@ -99,8 +100,13 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
-	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
-	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher}, Due: func(at time.Time) { k.alarm.set(at) }}
+	due := func(at time.Time) { k.alarm.set(at) }
+	k.names = names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed, Waits: mail.Waits(func() time.Time { return k.engine.Now() }), Due: due}
+	if c.Runs != nil {
+		k.names.Starter = waker{&k.spawn.Launcher}
+	}
+	named := k.names
+	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher}, Due: due}
 	k.spawn.Launcher.Ended, k.spawn.Launcher.Spent = k.startEnded, budgets.Spent
 	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
 	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}

@@ -8,6 +8,8 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/jobs"
+	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
@@ -20,7 +22,11 @@ type starter struct{ launcher *spawn.Launcher }
 const ofJob = "job/"
 
 func (s starter) Digest(tx *store.KernelTx, owner uint32, manifest, namespace string) (digest, of string, err error) {
-	return spawn.Held(tx, owner, manifest, namespace)
+	m, err := spawn.Held(tx, owner, manifest, namespace)
+	if err != nil {
+		return "", "", err
+	}
+	return m.Digest, m.Spec.Kernel.Namespace, nil
 }
 
 func (s starter) Start(c *service.Call, l jobs.Start) (agent.ID, service.Outcome, error) {
@@ -39,23 +45,81 @@ func (s starter) Pending(tx *store.KernelTx) (pending []jobs.Pending, err error)
 	return pending, err
 }
 
-// startEnded passes the end of a run that clove has started itself to the service for which it was.
-func (k *Kernel) startEnded(c *service.Call, start *spawn.Start, end spawn.End, refused error) (out service.Outcome, err error) {
-	job, is := strings.CutPrefix(start.For, ofJob)
-	if !is {
-		return out, nil
+// waker starts runs for names that mail is to wake: a names.Starter.
+type waker struct{ launcher *spawn.Launcher }
+
+// ofName begins what a start for a name is for; behind it is the name's key.
+const ofName = "name/"
+
+func (w waker) Digest(tx *store.KernelTx, owner uint32, manifest, namespace string) (digest, of string, err error) {
+	m, err := spawn.Held(tx, owner, manifest, namespace)
+	if err != nil {
+		return "", "", err
 	}
-	e := jobs.End{Run: start.ID, Output: end.Output, Result: end.Result}
+	if !m.Spec.Kernel.HasSocket() {
+		return "", "", api.Failure(api.CodeConflict, "add agent_socket: true to it", "an agent of the manifest %s has no socket of its own, and receives no mail", manifest)
+	}
+	return m.Digest, m.Spec.Kernel.Namespace, nil
+}
+
+func (w waker) Start(c *service.Call, r *names.Row, key string) (service.Outcome, error) {
+	_, out, err := w.launcher.Launch(c, spawn.Launch{Owner: r.Owner, Manifest: r.Manifest, Digest: r.Digest, For: ofName + key})
+	return out, err
+}
+
+func (w waker) Starting(tx *store.KernelTx, key string) (bool, error) {
+	return spawn.Starting(tx, ofName+key)
+}
+
+func (w waker) Pending(tx *store.KernelTx) (pending []names.Pending, err error) {
+	all, err := w.launcher.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, ofName) })
+	for _, start := range all {
+		pending = append(pending, names.Pending{Owner: start.Owner, Namespace: start.Namespace})
+	}
+	return pending, err
+}
+
+// takeName gives a run that was started for a name that name, with the mail which waits for it.
+func (k *Kernel) takeName(c *service.Call, out *service.Outcome) error {
+	start, err := spawn.Starts.Get(c.Tx, string(c.Run.Spec.ID))
+	if err != nil || start == nil {
+		return err
+	}
+	key, is := strings.CutPrefix(start.For, ofName)
+	if !is {
+		return nil
+	}
+	name, err := k.names.Take(c, key)
+	if err != nil || name == "" {
+		return err
+	}
+	return mail.Collect(c, name, out)
+}
+
+// failed says why a run that clove has started has failed; empty: it did not. again: it was not started, and may be
+// later.
+func failed(end spawn.End, refused error) (why string, again bool) {
 	r := end.Record
 	switch {
 	case refused != nil:
-		e.Why = cmp.Or(agent.FailureOf(refused).Message, "it was refused")
-		e.Again = api.ErrorOf(refused).Code == api.CodeBusy
+		return cmp.Or(agent.FailureOf(refused).Message, "it was refused"), api.ErrorOf(refused).Code == api.CodeBusy
 	case r.ExitCode != 0 || r.Status != agent.StatusExited:
-		e.Why = fmt.Sprintf("its run ended: %s, exit status %d", r.Status, r.ExitCode)
+		why = fmt.Sprintf("its run ended: %s, exit status %d", r.Status, r.ExitCode)
 		if r.Error != nil {
-			e.Why += ": " + r.Error.Message
+			why += ": " + r.Error.Message
 		}
 	}
-	return k.jobs.Ended(c, job, e)
+	return why, false
+}
+
+// startEnded passes the end of a run that clove has started itself to the service for which it was.
+func (k *Kernel) startEnded(c *service.Call, start *spawn.Start, end spawn.End, refused error) (out service.Outcome, err error) {
+	why, again := failed(end, refused)
+	if job, is := strings.CutPrefix(start.For, ofJob); is {
+		return k.jobs.Ended(c, job, jobs.End{Run: start.ID, Why: why, Again: again, Output: end.Output, Result: end.Result})
+	}
+	if key, is := strings.CutPrefix(start.For, ofName); is {
+		return k.names.Ended(c, key, why, again)
+	}
+	return out, nil
 }

@@ -75,6 +75,9 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		default:
 			return out, nil
 		}
+		if begins && err == nil {
+			err = k.takeName(c, &out)
+		}
 		started := c.Entry(string(agent.RunStarted), "", "")
 		started.Kind = audit.KindStart
 		return out, cmp.Or(err, service.Record(c.Tx, started))
@@ -108,6 +111,9 @@ func (k *Kernel) endNames(tx *store.KernelTx, run agent.ID, until time.Time, out
 		var more service.Outcome
 		more, err = mail.Return(tx, run, r.Owner, r.Namespace, r.Name, next, r.Reserved, k.engine.Now())
 		out.Add(more)
+		if err == nil && r.Reserved && next == "" {
+			err = k.names.Again(tx, r.Owner, r.Namespace, r.Name, k.engine.Now(), out)
+		}
 	}
 	return err
 }

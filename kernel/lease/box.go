@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -90,6 +91,7 @@ type Message struct {
 	// Via is the name by which it came; First its id before it was moved from another box.
 	Via   string `json:"via,omitempty"`
 	First string `json:"first,omitempty"`
+	Wake  bool   `json:"wake,omitempty"` // it starts a run for the name Via
 	// Dead says why it is a dead letter; empty: it is none.
 	Dead string    `json:"dead,omitempty"`
 	Died time.Time `json:"died,omitzero"`
@@ -340,6 +342,12 @@ func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) 
 		source.Expires = time.Time{}
 	}
 	return moved, cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
+}
+
+// Wakes reports whether a box has a message that starts a run, and has not expired.
+func Wakes(tx *store.KernelTx, of Of, now time.Time) (bool, error) {
+	all, err := Messages.Below(tx, of.ID()+"/")
+	return slices.ContainsFunc(all, func(m *Message) bool { return m.Wake && (m.Expires.IsZero() || now.Before(m.Expires)) }), err
 }
 
 // Asked is the id by which its sender knows a message.

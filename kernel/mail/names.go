@@ -38,6 +38,13 @@ func Return(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name stri
 	return out, err
 }
 
+// Waits reports whether mail that starts a run waits for a name.
+func Waits(now func() time.Time) func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {
+	return func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {
+		return lease.Wakes(tx, lease.NameBox(owner, namespace, name), now())
+	}
+}
+
 // Removed refuses to remove a name while mail waits for it, and forgets its mailbox, unless people have to
 // look at dead letters in it.
 func Removed(tx *store.KernelTx, owner uint32, namespace, name string) error {

@@ -3,6 +3,7 @@ package names
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -21,6 +22,11 @@ type Names struct {
 	Removed func(tx *store.KernelTx, owner uint32, namespace, name string) error
 	// Registered is called when a run holds a name from now on; nil: nothing follows.
 	Registered func(c *service.Call, name string, out *service.Outcome) error
+	// Starter starts runs for names, and Due has Begin called at a time; nil: mail starts none.
+	Starter Starter
+	Due     func(at time.Time)
+	// Waits reports whether mail that is to wake a name waits for it.
+	Waits func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error)
 }
 
 // Service returns its methods.
@@ -151,7 +157,7 @@ func (n Names) Leave(c *service.Call, name string) error {
 
 // shown is a name as callers see it.
 func (n Names) shown(c *service.Call, r *Row) api.Name {
-	a := api.Name{Owner: r.Owner, Namespace: r.Namespace, Name: r.Name, Reserved: r.Reserved, Tags: r.Tags, Holders: []api.NameHolder{}}
+	a := api.Name{Owner: r.Owner, Namespace: r.Namespace, Name: r.Name, Reserved: r.Reserved, Tags: r.Tags, Manifest: r.Manifest, Digest: r.Digest, Why: r.Why, Holders: []api.NameHolder{}}
 	for _, h := range r.Holders {
 		if run, lives := n.live(c, h.Run); lives {
 			a.Holders = append(a.Holders, api.NameHolder{Run: h.Run, Name: run.Spec.Name, Tags: h.Tags, Since: h.Since})
