@@ -96,6 +96,15 @@ func (k *Kernel) takeName(c *service.Call, out *service.Outcome) error {
 	return mail.Collect(c, name, out)
 }
 
+// keepLetters keeps for a name the dead letters of a run that clove has started, and removes with its end.
+func (k *Kernel) keepLetters(tx *store.KernelTx, run agent.ID, r *names.Row) error {
+	start, err := spawn.Starts.Get(tx, string(run))
+	if err != nil || start == nil {
+		return err
+	}
+	return mail.KeepLetters(tx, run, r.Owner, r.Namespace, r.Name)
+}
+
 // failed says why a run that clove has started has failed; empty: it did not. again: it was not started, and may be
 // later.
 func failed(end spawn.End, refused error) (why string, again bool) {

@@ -111,6 +111,9 @@ func (k *Kernel) endNames(tx *store.KernelTx, run agent.ID, until time.Time, out
 		var more service.Outcome
 		more, err = mail.Return(tx, run, r.Owner, r.Namespace, r.Name, next, r.Reserved, k.engine.Now())
 		out.Add(more)
+		if err == nil && r.Reserved {
+			err = k.keepLetters(tx, run, r)
+		}
 		if err == nil && r.Reserved && next == "" {
 			err = k.names.Again(tx, r.Owner, r.Namespace, r.Name, k.engine.Now(), out)
 		}

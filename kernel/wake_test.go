@@ -10,7 +10,6 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
-	"clove.run/clove/kernel/spawn"
 )
 
 // bell is a shop with a reserved name that mail wakes, and an agent that may send to it.
@@ -185,4 +184,21 @@ func TestMailThatIsLeftWakesAgain(t *testing.T) {
 	b.woken(4)
 }
 
-var _ = spawn.End{}
+// The run is removed with its end, and what it has rejected is not: the name keeps it.
+func TestAWokenRunsDeadLettersStay(t *testing.T) {
+	t.Parallel()
+	b := newBell(t)
+	must(t, b.rings("helper", true))
+	run := b.woken(1)
+	r := b.lives(run)
+	all := b.mail(r, 1)
+	_, err := r.asAgent(agents.MailAck.Name, api.MailAckParams{IDs: []string{all[0].ID}, Reject: "no"})
+	must(t, err)
+	b.over(run.Spec.ID, *new(exited(0)))
+	must(t, b.Happened(agent.RunEvent{Time: b.config.Clock(), Kind: agent.RunRemoved, ID: run.Spec.ID, Name: run.Spec.Name, Owner: run.Owner}, ""))
+	dead, err := asks[api.MailDeadResult](b.rig, 1000, methods.MailDead.Name, api.MailDeadParams{Mailbox: "helper"})
+	must(t, err)
+	if len(dead.Letters) != 1 || dead.Letters[0].Why != "rejected: no" {
+		t.Errorf("%+v", dead)
+	}
+}

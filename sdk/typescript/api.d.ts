@@ -308,6 +308,8 @@ export interface MailSendParams {
   trace?: string;
   /** mail.answer waits for what the receiver replies */
   asks?: boolean;
+  /** start a run for the name if none holds it */
+  wake?: boolean;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -976,6 +978,8 @@ export interface MailPostParams {
   priority?: number;
   /** from now; 0: never */
   expires_ms?: number;
+  /** start a run for the name if none holds it */
+  wake?: boolean;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1003,6 +1007,11 @@ export interface NameReserveParams {
   namespace?: string;
   name: string;
   tags?: string[];
+  /**
+   * a manifest of the owner's and of the namespace, of which mail with wake starts a run; empty:
+   * none.
+   */
+  manifest?: string;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1835,6 +1844,11 @@ export interface Name {
   tags?: string[];
   /** the one whose turn is next comes first */
   holders: NameHolder[] | null;
+  /** of what mail with wake starts a run while none holds the name, held by digest; empty: none. */
+  manifest?: string;
+  digest?: string;
+  /** why nothing starts */
+  why?: string;
 }
 
 /** One name. */
@@ -3438,7 +3452,8 @@ export interface AgentBudgetMethods {
 export interface AgentMailMethods {
   /**
    * Sends a message, which is durable when the call is answered. It needs a grant of kind send
-   * that covers the receiver. A full mailbox refuses it.
+   * that covers the receiver. A full mailbox refuses it. With wake it starts a run for a reserved
+   * name that has a manifest and that no run holds.
    */
   send(params: Omit<MailSendParams, "run">, options?: CallOptions): Promise<MailSendResult>;
   /**
@@ -3947,7 +3962,8 @@ export interface ClovedMailMethods {
 export interface ClovedNameMethods {
   /**
    * Keeps a name of the caller's, or for root of a user's, also while no run holds it: mail to it
-   * waits for a run that does. A repetition replaces the tags.
+   * waits for a run that does. With a manifest, mail with wake starts a run of it. A repetition
+   * replaces the tags and the manifest.
    */
   reserve(params: NameReserveParams, options?: CallOptions): Promise<NameResult>;
   /**

@@ -1129,6 +1129,9 @@ class Name:
     reserved: bool = False  # it is kept also without a run
     tags: list[str] = field(default_factory=list)  # of the reservation
     holders: list[NameHolder] = field(default_factory=list)  # the one whose turn is next comes first
+    manifest: str = ""  # of what mail with wake starts a run while none holds the name, held by digest; empty: none.
+    digest: str = ""
+    why: str = ""  # why nothing starts
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Name:
@@ -1139,6 +1142,9 @@ class Name:
             reserved=o.get("reserved") or False,
             tags=list(o.get("tags") or ()),
             holders=[NameHolder.read(x or {}) for x in o.get("holders") or ()],
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            why=o.get("why") or "",
         )
 
 
@@ -1995,10 +2001,13 @@ class MailMethods:
         expires_ms: Optional[int] = None,
         trace: Optional[str] = None,
         asks: Optional[bool] = None,
+        wake: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message, which is durable when the call is answered. It needs a grant
-        of kind send that covers the receiver. A full mailbox refuses it.
+        of kind send that covers the receiver. A full mailbox refuses it. With wake
+        it starts a run for a reserved name that has a manifest and that no run
+        holds.
 
         Args:
             to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
@@ -2008,6 +2017,7 @@ class MailMethods:
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
             asks: mail.answer waits for what the receiver replies
+            wake: start a run for the name if none holds it
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -2018,6 +2028,7 @@ class MailMethods:
             "expires_ms": expires_ms,
             "trace": trace,
             "asks": asks,
+            "wake": wake,
             "key": key,
         }
         return MailSendResult.read(self._call("mail.send", params))
@@ -2896,7 +2907,7 @@ METHODS: dict[str, Method] = {
     ),
     "mail.send": Method(
         "mail.send",
-        "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
+        "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it. With wake it starts a run for a reserved name that has a manifest and that no run holds.",
         [
             Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
             Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
@@ -2905,6 +2916,7 @@ METHODS: dict[str, Method] = {
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
             Param("asks", "bool", False, "mail.answer waits for what the receiver replies"),
+            Param("wake", "bool", False, "start a run for the name if none holds it"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),

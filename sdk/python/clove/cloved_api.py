@@ -2860,6 +2860,7 @@ class MailMethods:
         blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
+        wake: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message to a run or a name of the caller's, or for root of a user's.
@@ -2873,6 +2874,7 @@ class MailMethods:
             blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
+            wake: start a run for the name if none holds it
             key: the same key gets the same answer again
         """
         params = {
@@ -2883,6 +2885,7 @@ class MailMethods:
             "blob": blob,
             "priority": priority,
             "expires_ms": expires_ms,
+            "wake": wake,
             "key": key,
         }
         return MailSendResult.read(await self._caller.call("mail.post", params))
@@ -2942,14 +2945,16 @@ class NameMethods:
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
         tags: Optional[Sequence[str]] = None,
+        manifest: Optional[str] = None,
         key: Optional[str] = None,
     ) -> NameResult:
         """Keeps a name of the caller's, or for root of a user's, also while no run
-        holds it: mail to it waits for a run that does. A repetition replaces the
-        tags.
+        holds it: mail to it waits for a run that does. With a manifest, mail with
+        wake starts a run of it. A repetition replaces the tags and the manifest.
 
         Args:
             owner: absent: the caller; only root names another
+            manifest: a manifest of the owner's and of the namespace, of which mail with wake starts a run; empty: none.
             key: the same key gets the same answer again
         """
         params = {
@@ -2957,6 +2962,7 @@ class NameMethods:
             "namespace": namespace,
             "name": name,
             "tags": tags,
+            "manifest": manifest,
             "key": key,
         }
         return NameResult.read(await self._caller.call("name.reserve", params))
