@@ -16,9 +16,9 @@ type Name struct {
 	Tags      []string     `json:"tags,omitempty" col:"TAGS,words"`         // of the reservation
 	Holders   []NameHolder `json:"holders" col:"RUNS,holders"`              // the one whose turn is next comes first
 	// Manifest is of what mail with wake starts a run while none holds the name, held by Digest; empty: none.
-	Manifest string `json:"manifest,omitempty" col:"MANIFEST"`
+	Manifest string `json:"manifest,omitempty"`
 	Digest   string `json:"digest,omitempty"`
-	Why      string `json:"why,omitempty" col:"WHY,,cut"` // why nothing starts
+	Why      string `json:"why,omitempty"` // why nothing starts
 }
 
 // NameHolder is a live run that has a name.
