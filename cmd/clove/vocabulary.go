@@ -73,6 +73,7 @@ func inputs() map[string]verbs.Input {
 		"--uses":        {Field: "Uses", Read: verbs.One(readUses)},
 		"--within":      {Field: "ExpiresMS", Read: verbs.One(readTime(flagWithin))},
 		"--verdict":     {Field: "Verdict"},
+		"--wake":        {Field: "Wake"},
 	}
 }
 
