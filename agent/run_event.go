@@ -12,6 +12,7 @@ type RunEvent struct {
 	ID       ID           `json:"id"`
 	Name     string       `json:"name"`
 	Owner    Owner        `json:"owner"`
+	Parent   ID           `json:"parent,omitempty"`              // the run whose agent started it
 	State    State        `json:"state,omitempty"`               // after the event; empty: the run was removed
 	Status   Status       `json:"status,omitempty"`              // of an end
 	ExitCode *int         `json:"exit_code,omitempty"`           // of an end
@@ -21,7 +22,7 @@ type RunEvent struct {
 	// same in all that follows from one call, and in its audit record. Only events of grants,
 	// budgets, refusals and models have them, and the request and the end that follow from a
 	// call. Of an end with the run that started it, Causation is the id of that run, whose own
-	// event of its end says more.
+	// event of its end says more; of the first event of a run that an agent started, too.
 	Causation   string `json:"causation,omitempty"`
 	Correlation string `json:"correlation,omitempty"`
 }

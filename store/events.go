@@ -42,6 +42,8 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 		o.Status, o.ExitCode = run.Record.Status, &code
 	}
 	switch cause := run.EndOf(); {
+	case what == agent.RunQueued:
+		o.Causation = string(run.Parent)
 	case what == agent.RunStopRequested:
 		o.Causation, o.Correlation = run.Queue.Cause, run.Queue.Cause
 	case ends && cause == string(run.Parent):
@@ -69,7 +71,7 @@ func (t *tables) putEvent(run agent.Run, o agent.RunEvent) error {
 	if err != nil {
 		return err
 	}
-	o.Sequence, o.ID, o.Name, o.Owner, o.State = number, run.Spec.ID, run.Spec.Name, run.Owner, run.State
+	o.Sequence, o.ID, o.Name, o.Owner, o.Parent, o.State = number, run.Spec.ID, run.Spec.Name, run.Owner, run.Parent, run.State
 	value, err := json.Marshal(o)
 	if err != nil {
 		return err

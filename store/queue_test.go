@@ -101,8 +101,13 @@ func TestTheCauseOfAnEnd(t *testing.T) {
 		events, _, err := s.Events(0, 100)
 		must(t, err)
 		for _, e := range events {
+			if e.Parent != parent {
+				t.Errorf("%s: %s: the parent is %q", name, e.Kind, e.Parent)
+			}
 			want := [2]string{}
 			switch e.Kind {
+			case agent.RunQueued:
+				want = [2]string{string(parent), ""}
 			case agent.RunEnded:
 				want = c.want
 			case agent.RunStopRequested:

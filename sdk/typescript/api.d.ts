@@ -3250,6 +3250,8 @@ export interface RunEvent {
   id: string;
   name: string;
   owner: Owner;
+  /** the run whose agent started it */
+  parent?: string;
   /** after the event; empty: the run was removed */
   state?: string;
   /** of an end */
@@ -3264,7 +3266,8 @@ export interface RunEvent {
    * the id of the call that this follows from, correlation the id that is the same in all that
    * follows from one call, and in its audit record. Only events of grants, budgets, refusals and
    * models have them, and the request and the end that follow from a call. Of an end with the run
-   * that started it, causation is the id of that run, whose own event of its end says more.
+   * that started it, causation is the id of that run, whose own event of its end says more; of the
+   * first event of a run that an agent started, too.
    */
   causation?: string;
   correlation?: string;

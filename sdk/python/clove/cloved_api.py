@@ -1911,12 +1911,13 @@ class RunEvent:
     id: str = ""
     name: str = ""
     owner: Owner = field(default_factory=Owner)
+    parent: str = ""  # the run whose agent started it
     state: str = ""  # after the event; empty: the run was removed
     status: str = ""  # of an end
     exit_code: Optional[int] = None  # of an end
     detail: str = ""  # for people
     sum: Optional[Sum] = None  # of an end
-    causation: str = ""  # the id of the call that this follows from, correlation the id that is the same in all that follows from one call, and in its audit record. Only events of grants, budgets, refusals and models have them, and the request and the end that follow from a call. Of an end with the run that started it, causation is the id of that run, whose own event of its end says more.
+    causation: str = ""  # the id of the call that this follows from, correlation the id that is the same in all that follows from one call, and in its audit record. Only events of grants, budgets, refusals and models have them, and the request and the end that follow from a call. Of an end with the run that started it, causation is the id of that run, whose own event of its end says more; of the first event of a run that an agent started, too.
     correlation: str = ""
 
     @classmethod
@@ -1928,6 +1929,7 @@ class RunEvent:
             id=o.get("id") or "",
             name=o.get("name") or "",
             owner=Owner.read(o.get("owner") or {}),
+            parent=o.get("parent") or "",
             state=o.get("state") or "",
             status=o.get("status") or "",
             exit_code=o.get("exit_code"),
