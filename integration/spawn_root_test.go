@@ -421,11 +421,14 @@ time.sleep(1000)
 			want[runs[name]] = [2]string{id, id}
 		}
 	}
-	seen := 0
+	seen, traced := 0, ""
 	for line := range strings.Lines(d.ok("events", "--after", "0", "--once", "--json")) {
 		var e agent.RunEvent
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
+		}
+		if e.Kind == agent.RunQueued && e.Parent != "" && traced == "" {
+			traced = d.ok("trace", fmt.Sprint(e.Sequence))
 		}
 		if e.Kind != agent.RunEnded {
 			continue
@@ -436,6 +439,11 @@ time.sleep(1000)
 	}
 	if seen != 5 {
 		t.Errorf("%d ends", seen)
+	}
+	for _, step := range []string{"queued", "agent.spawn", "started", "run.start"} { // from a child to the user
+		if !strings.Contains(traced, step) {
+			t.Errorf("%s is no step of\n%s", step, traced)
+		}
 	}
 }
 

@@ -105,9 +105,12 @@ func (r *rig) find(owner uint32, reference string) (found agent.Run, is bool) {
 	r.runs.Range(func(_, value any) bool {
 		run := value.(agent.Run)
 		if run.Owner.UID == owner && (run.Spec.Name == reference || string(run.Spec.ID) == reference) {
+			if is && run.Spec.ID != found.Spec.ID {
+				r.t.Errorf("two runs of %d are named %s", owner, reference)
+			}
 			found, is = run, true
 		}
-		return !is
+		return true
 	})
 	return found, is
 }
@@ -177,7 +180,9 @@ func (r *rig) attach(begins bool) <-chan api.Standing {
 }
 
 func (r *rig) asAgent(method string, params any) (json.RawMessage, error) {
-	return r.Call(context.Background(), service.Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // a wait that nothing ends is a fault
+	defer cancel()
+	return r.Call(ctx, service.Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
 }
 
 // asks is a user's call about no run.

@@ -142,12 +142,12 @@ func TestEventsAreBounded(t *testing.T) {
 // message, to the start of the sender. Each agent sees its part, and users theirs.
 func TestChainsLeadOverAgents(t *testing.T) {
 	t.Parallel()
-	base := newRig(t, agent.Kernel{Grants: []string{"send:worker"}})
+	base := newRig(t, agent.Kernel{Grants: []string{"send:builder"}})
 	run := newRun(1000, agent.Kernel{Grants: []string{"send:next"}})
-	run.Spec.Name = "worker"
+	run.Spec.Name = "builder"
 	worker, next := base.as(run), base.named(1000, "", "next")
 	plan := base.happened("agent.plan", "")
-	must(t, base.tell("worker", `"job"`))
+	must(t, base.tell("builder", `"job"`))
 	job := answerOf[api.MailReceiveResult](t)(worker.asAgent(agents.MailReceive.Name, api.MailReceiveParams{})).Messages[0]
 	began := worker.happened("agent.began", job.ID)
 	results := answerOf[api.MailAckResult](t)(worker.asAgent(agents.MailAck.Name, ackThen(job.ID, "", sendTo("next"), api.ThenCall{Method: agents.EventAppend.Name, Params: json.RawMessage(`{"kind":"agent.done"}`)},
@@ -167,22 +167,22 @@ func TestChainsLeadOverAgents(t *testing.T) {
 		return steps
 	}
 	base.number.Store(&agent.RunEvent{Sequence: 7, Kind: "agent.done", ID: run.Spec.ID, Owner: run.Owner, Causation: done.ID})
-	over := []string{"mail.ack", "mail.send worker", "started"}
+	over := []string{"mail.ack", "mail.send builder", "started"}
 	wantSteps(t, user(1000, done.ID), append([]string{"event.append agent.done"}, over...)...)
 	wantSteps(t, user(1000, "7"), append([]string{"event.append agent.done"}, over...)...)
 	base.number.Store(&agent.RunEvent{Sequence: 7, Kind: agent.RunRefused, Detail: "no", ID: run.Spec.ID, Owner: run.Owner, Causation: job.Causation})
-	wantSteps(t, user(1000, "7"), "refused no", "mail.send worker", "started")
+	wantSteps(t, user(1000, "7"), "refused no", "mail.send builder", "started")
 	wantSteps(t, user(1001, "7"))
 	wantSteps(t, user(0, "8"))
 	wantSteps(t, user(0, last.ID), append([]string{"mail.send next"}, over...)...)
-	wantSteps(t, user(1000, job.ID), "mail.send worker", "started")
-	wantSteps(t, user(1000, known.ID), "event.append agent.known", "event.append agent.began", "mail.send worker", "started")
+	wantSteps(t, user(1000, job.ID), "mail.send builder", "started")
+	wantSteps(t, user(1000, known.ID), "event.append agent.known", "event.append agent.began", "mail.send builder", "started")
 	for _, id := range []string{done.ID, last.ID, job.ID, plan, string(run.Spec.ID), last.Causation} {
 		wantSteps(t, user(1001, id))
 	}
 	// Each agent sees what it did, and what sent it a message.
 	steps, _ := worker.traced(began, 0)
-	wantSteps(t, steps, "event.append agent.began", "mail.send worker")
+	wantSteps(t, steps, "event.append agent.began", "mail.send builder")
 	steps, _ = next.traced(last.ID, 0)
 	wantSteps(t, steps, "mail.send next")
 	for _, id := range []string{plan, began, job.ID, done.ID, string(run.Spec.ID), "0123456789abcdef", "", "7"} {

@@ -102,8 +102,8 @@ func (e *Events) message(c *service.Call, chain *audit.Chain, id string) (record
 func (e *Events) listed(number uint64) (record audit.Entry, found bool) {
 	o, found := e.Event(number)
 	record = audit.Entry{Time: o.Time, Kind: "event", Owner: o.Owner.UID, Agent: o.Name, Run: o.ID, Method: string(o.Kind), What: cmp.Or(o.Detail, string(o.Status)), Causation: o.Causation}
-	if o.Kind == agent.RunStarted {
-		record.Kind = audit.KindStart
+	if o.Kind == agent.RunQueued || o.Kind == agent.RunStarted {
+		record.Kind, record.Causation = audit.KindStart, "" // it follows from the call that made the run
 	} else if o.Causation == "" {
 		record.Kind = audit.KindEnd // it follows from the start of its run
 	}

@@ -79,7 +79,8 @@ func (w *waiter) lookOn() {
 			return
 		}
 		if w.stop == nil {
-			w.stop = context.AfterFunc(w.call.Context, func() { w.engine.topics.end(w, gone(w.call.Context)) })
+			ctx := w.call.Context // each look writes the call anew, also while the context ends
+			w.stop = context.AfterFunc(ctx, func() { w.engine.topics.end(w, gone(ctx)) })
 		}
 		parked, ended := w.engine.topics.park(w)
 		if ended != nil {

@@ -94,6 +94,26 @@ func TestAContextEndsAWait(t *testing.T) {
 	}
 }
 
+// A context may end while its call looks again.
+func TestAContextEndsDuringALook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 200 {
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { _, err := r.asAgent(ctx, waitRow.Name, nameParams{"a"}); ended <- err }()
+		r.parked(1)
+		r.topics.mu.Lock()
+		var topic Topic
+		for topic = range r.topics.by {
+		}
+		r.topics.mu.Unlock()
+		r.topics.touch(topic)
+		cancel()
+		wantCode(t, <-ended, api.CodeCancelled, "")
+	}
+}
+
 // A call that its caller cancels is no refusal: it is in no record, and counts as none.
 func TestACancelledWaitIsNoRefusal(t *testing.T) {
 	t.Parallel()
