@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
+	"clove.run/clove/kernel/starts"
 	"clove.run/clove/store"
 )
 
@@ -37,12 +38,17 @@ func (s starter) Abort(id agent.ID, out *service.Outcome) {
 	s.launcher.Abort(id, "its job was cancelled", out)
 }
 
-func (s starter) Pending(tx *store.KernelTx) (pending []jobs.Pending, err error) {
-	all, err := s.launcher.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, ofJob) })
+func (s starter) Pending(tx *store.KernelTx) ([]starts.Pays, error) {
+	return pending(s.launcher, tx, ofJob)
+}
+
+// pending are those that pay for runs which do not execute yet; kind begins what these are for.
+func pending(l *spawn.Launcher, tx *store.KernelTx, kind string) (pays []starts.Pays, err error) {
+	all, err := l.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, kind) })
 	for _, start := range all {
-		pending = append(pending, jobs.Pending{Owner: start.Owner, Namespace: start.Namespace})
+		pays = append(pays, starts.Pays{Owner: start.Owner, Namespace: start.Namespace})
 	}
-	return pending, err
+	return pays, err
 }
 
 // waker starts runs for names that mail is to wake: a names.Starter.
@@ -71,12 +77,8 @@ func (w waker) Starting(tx *store.KernelTx, key string) (bool, error) {
 	return spawn.Starting(tx, ofName+key)
 }
 
-func (w waker) Pending(tx *store.KernelTx) (pending []names.Pending, err error) {
-	all, err := w.launcher.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, ofName) })
-	for _, start := range all {
-		pending = append(pending, names.Pending{Owner: start.Owner, Namespace: start.Namespace})
-	}
-	return pending, err
+func (w waker) Pending(tx *store.KernelTx) ([]starts.Pays, error) {
+	return pending(w.launcher, tx, ofName)
 }
 
 // takeName gives a run that was started for a name that name, with the mail which waits for it.
@@ -112,6 +114,7 @@ func failed(end spawn.End, refused error) (why string, again bool) {
 	switch {
 	case refused != nil:
 		return cmp.Or(agent.FailureOf(refused).Message, "it was refused"), api.ErrorOf(refused).Code == api.CodeBusy
+	case r.Status == agent.StatusIdle: // that it waited is no failure
 	case r.ExitCode != 0 || r.Status != agent.StatusExited:
 		why = fmt.Sprintf("its run ended: %s, exit status %d", r.Status, r.ExitCode)
 		if r.Error != nil {

@@ -69,7 +69,7 @@ func (m Mail) Service() *service.Service {
 	to := func(p api.MailSendParams) []string { return []string{string(grant.Send) + ":" + p.To} }
 	return service.New("mail", lease.Tables()...).On(
 		service.Write(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, m.send),
-		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive),
+		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive).Idles(),
 		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, m.ack),
 		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
 		service.Wait(agents.MailAnswer, service.Stages[api.MailAnswerParams]{}, func(c *service.Call, _ api.MailAnswerParams) service.Topic { return topicOf(boxOf(c.Run)) }, answer),

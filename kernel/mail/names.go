@@ -43,6 +43,12 @@ func KeepLetters(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name
 	return lease.MoveLetters(tx, lease.RunBox(owner, run), lease.NameBox(owner, namespace, name), func(m *lease.Message) bool { return m.Via == name })
 }
 
+// Has reports whether a run has mail.
+func Has(tx *store.KernelTx, run agent.Run) (bool, error) {
+	b, err := lease.Boxes.Get(tx, boxOf(run).ID())
+	return b != nil && b.Messages > 0, err
+}
+
 // Waits reports whether mail that starts a run waits for a name.
 func Waits(now func() time.Time) func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {
 	return func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {

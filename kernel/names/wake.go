@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/kernel/starts"
 	"clove.run/clove/store"
 )
 
@@ -22,23 +23,12 @@ type Starter interface {
 	Start(c *service.Call, r *Row, key string) (service.Outcome, error)
 	// Starting reports whether a run for the name with a key is there, or is to come.
 	Starting(tx *store.KernelTx, key string) (bool, error)
-	// Pending are the owners and namespaces of the runs that were started for names and do not execute yet.
-	Pending(tx *store.KernelTx) ([]Pending, error)
+	// Pending are those that pay for the runs which were started for names and do not execute yet.
+	Pending(tx *store.KernelTx) ([]starts.Pays, error)
 }
 
-// Pending is a run that does not execute yet, of a namespace.
-type Pending struct {
-	Owner     uint32
-	Namespace string
-}
-
-// Bounds of starts. What waits in the queue of runs keeps others from starting, so few of a namespace do.
-const (
-	pendingMost      = 32
-	pendingNamespace = 2
-	triesMost        = 3               // starts in a row that leave the mail for which they were
-	tryAgain         = 5 * time.Second // until a start that was refused is tried again
-)
+// triesMost bounds the starts in a row that leave the mail for which they were.
+const triesMost = 3
 
 // withManifest is the index of the names for which runs are started.
 const withManifest = "names_started"
@@ -135,7 +125,7 @@ func (n Names) Ended(c *service.Call, key, why string, again bool) (out service.
 		return out, err
 	}
 	if r.Why = why; again {
-		r.Tries, r.NotBefore = max(0, r.Tries-1), c.Now.Add(tryAgain).UTC()
+		r.Tries, r.NotBefore = max(0, r.Tries-1), c.Now.Add(starts.TryAgain).UTC()
 	}
 	return out, cmp.Or(Rows.Put(c.Tx, r), n.Again(c.Tx, r.Owner, r.Namespace, r.Name, c.Now, &out))
 }
@@ -151,29 +141,9 @@ func (n Names) Take(c *service.Call, key string) (name string, err error) {
 	return r.Name, Rows.Put(c.Tx, r)
 }
 
-// Begin starts runs for the names that mail is to wake: one at a time, of the namespace whose last start is the
-// longest ago. again is when there is more to do; zero: a change will bring it.
+// Begin starts runs for the names that mail is to wake. again is when there is more to do; zero: a change will bring it.
 func (n Names) Begin(e *service.Engine) (again time.Time, err error) {
-	for {
-		var able []*Row
-		err := e.Read(func(tx *store.KernelTx) (err error) {
-			able, again, err = n.able(tx, e.Now())
-			return err
-		})
-		if err != nil || len(able) == 0 {
-			return again, err
-		}
-		err = e.Within(agent.Run{}, "wake", "", func(c *service.Call) (out service.Outcome, err error) {
-			able, _, err = n.able(c.Tx, c.Now)
-			if err == nil && len(able) > 0 {
-				err = n.begin(c, able[0], &out)
-			}
-			return out, err
-		})
-		if err != nil {
-			return again, err
-		}
-	}
+	return starts.Each(e, "wake", n.able, n.begin)
 }
 
 // able are the names for which a run can be started now, the one whose turn it is first, and when the next can be.
@@ -183,70 +153,66 @@ func (n Names) able(tx *store.KernelTx, now time.Time) (able []*Row, again time.
 		return nil, again, err
 	}
 	pending, err := n.Starter.Pending(tx)
-	if err != nil || len(pending) >= pendingMost {
+	if err != nil {
 		return nil, again, err
 	}
-	waits := map[Pending]int{}
-	for _, p := range pending {
-		waits[p]++
-	}
-	turns := map[Pending]uint64{}
-	for _, r := range all {
-		of := Pending{r.Owner, r.Namespace}
-		turns[of] = max(turns[of], r.Turn)
+	able, err = starts.Able(all, pending, func(r *Row) (bool, error) {
 		if !r.Waking {
-			continue
+			return false, nil
 		}
-		comes, serr := n.Starter.Starting(tx, Rows.Key(r))
-		switch {
-		case serr != nil:
-			return nil, again, serr
-		case comes || waits[of] >= pendingNamespace:
-		case now.Before(r.NotBefore):
-			if again.IsZero() || r.NotBefore.Before(again) {
-				again = r.NotBefore
-			}
-		default:
-			able = append(able, r)
+		comes, err := n.Starter.Starting(tx, Rows.Key(r))
+		if err != nil || comes {
+			return false, err
 		}
-	}
-	slices.SortStableFunc(able, func(a, b *Row) int {
-		return cmp.Or(cmp.Compare(turns[Pending{a.Owner, a.Namespace}], turns[Pending{b.Owner, b.Namespace}]), cmp.Compare(a.Turn, b.Turn))
+		early := now.Before(r.NotBefore)
+		if early && (again.IsZero() || r.NotBefore.Before(again)) {
+			again = r.NotBefore
+		}
+		return !early, nil
 	})
-	return able, again, nil
+	return able, again, err
 }
 
+// Pays is for starts.For.
+func (r *Row) Pays() starts.Pays { return starts.Pays{Owner: r.Owner, Namespace: r.Namespace} }
+
+// LastTurn is for starts.For.
+func (r *Row) LastTurn() uint64 { return r.Turn }
+
 // begin starts a run for a name, unless nothing is left to be woken for, or notes why not.
-func (n Names) begin(c *service.Call, r *Row, out *service.Outcome) error {
+func (n Names) begin(c *service.Call, r *Row, out *service.Outcome) (begun bool, err error) {
 	left, err := n.Waits(c.Tx, r.Owner, r.Namespace, r.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	held := slices.ContainsFunc(r.Holders, func(h Holder) bool { _, lives := n.live(c, h.Run); return lives })
 	if r.Waking = left && !held; !r.Waking {
-		return Rows.Put(c.Tx, r)
+		return true, Rows.Put(c.Tx, r)
 	}
 	started, err := n.Starter.Start(c, r, Rows.Key(r))
 	if err != nil {
 		if api.ErrorOf(err).Code == api.CodeInternal {
-			return err
+			return false, err
 		}
-		r.Why, r.NotBefore = api.ErrorOf(err).Message, c.Now.Add(tryAgain).UTC()
-		return Rows.Put(c.Tx, r)
+		r.Why, r.NotBefore = api.ErrorOf(err).Message, c.Now.Add(starts.TryAgain).UTC()
+		return true, Rows.Put(c.Tx, r)
 	}
-	r.Turn, err = nextTurn(c.Tx)
+	all, err := Rows.Indexed(c.Tx, withManifest, "yes")
 	out.Add(started)
-	r.Waking, r.Tries, r.Why, r.NotBefore = false, r.Tries+1, "", time.Time{}
+	r.Turn, r.Waking, r.Tries, r.Why, r.NotBefore = starts.Turn(all), false, r.Tries+1, "", time.Time{}
 	entry := c.Entry("mail.wake", r.Name, "allow")
 	entry.Owner, entry.Namespace = r.Owner, r.Namespace
-	return cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, entry))
+	return true, cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, entry))
 }
 
-// nextTurn is the number of a start, among those for names.
-func nextTurn(tx *store.KernelTx) (next uint64, err error) {
-	all, err := Rows.Indexed(tx, withManifest, "yes")
-	for _, r := range all {
-		next = max(next, r.Turn)
+// Idle notes that a run which ends has left no mail by its names: what comes from now on starts the next run at once.
+func Idle(tx *store.KernelTx, run agent.ID) error {
+	held, err := Rows.Indexed(tx, byRun, string(run))
+	for _, r := range held {
+		if r.Tries > 0 {
+			r.Tries, r.Why = 0, ""
+			err = cmp.Or(err, Rows.Put(tx, r))
+		}
 	}
-	return next + 1, err
+	return err
 }

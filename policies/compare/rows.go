@@ -194,6 +194,7 @@ func shared() []Row {
 		compared("kernel.on_end", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnEnd }), nil),
 		elsewhere("kernel.spawn_depth", "each run above allows so many levels below its children (kernel/spawn)"),
 		compared("kernel.orphans", "its children end with it, if the parent's do", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.Orphans }), nil),
+		free("ends the child alone, sooner", "kernel.idle_ns")[0],
 		compared("kernel.namespace", "the parent's or one below it", "leave it out", moreNamespace, absent(func(s *agent.Spec) *string { return &s.Kernel.Namespace })),
 		free("one of a closed list of files in its home; calls of models need a grant", "kernel.model_setup")[0],
 		compared("kernel.model_log", "its calls are logged, if the parent's are", "log its calls", unlogged, func(p pair, child *agent.Spec) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
@@ -30,6 +31,7 @@ const (
 	Namespace   = "namespace"
 	SpawnDepth  = "spawn-depth"
 	Orphans     = "orphans"
+	Idle        = "idle"
 )
 
 // notForContainers is what to do about a setting that needs a socket of the agent's own.
@@ -109,6 +111,9 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: Orphans, Manifest: Orphans, Group: GroupShared, Usage: "keep: children that it starts go on after its end", Pod: notForContainers,
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Orphans }),
 		},
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.Idle }, read: clock}.row(Setting{
+			Flag: Idle, Manifest: Idle, Group: GroupShared, Usage: "end it when it has only waited for mail and jobs for this long", Pod: notForContainers,
+		}),
 		{
 			Flag: Namespace, Manifest: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
