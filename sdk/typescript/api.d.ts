@@ -2339,6 +2339,8 @@ export interface Kernel {
   spawn_depth?: number;
   /** OrphansKeep, or empty: the run's children are ended with it. */
   orphans?: string;
+  /** ends the run when its agent has only waited for mail and jobs for so long; 0: nothing does. */
+  idle_ns?: number;
 }
 
 /**

@@ -408,6 +408,7 @@ class Kernel:
     model_log: bool = False  # keep what its calls of models say and get
     spawn_depth: int = 0  # how many levels of runs may be below this one; 0: its children start none.
     orphans: str = ""  # OrphansKeep, or empty: the run's children are ended with it.
+    idle_ns: int = 0  # ends the run when its agent has only waited for mail and jobs for so long; 0: nothing does.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Kernel:
@@ -424,6 +425,7 @@ class Kernel:
             model_log=o.get("model_log") or False,
             spawn_depth=o.get("spawn_depth") or 0,
             orphans=o.get("orphans") or "",
+            idle_ns=o.get("idle_ns") or 0,
         )
 
 
