@@ -35,6 +35,9 @@ func isTrue(t *testing.T, page string, wantFiles, wantCommands int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(filepath.Join(root, "sdk"), filepath.Join(dir, "sdk")); err != nil {
+		t.Fatal(err)
+	}
 	files := pageFile.FindAllStringSubmatch(string(text), -1)
 	for _, file := range files {
 		if err := os.WriteFile(filepath.Join(dir, file[1]), []byte(file[2]), 0o644); err != nil {
