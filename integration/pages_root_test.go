@@ -20,7 +20,7 @@ var (
 )
 
 // The commands of these pages print what the page shows.
-func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 8, 25) }
+func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 10, 34) }
 
 func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 3, 17) }
 
