@@ -182,7 +182,7 @@ func TestIdle(t *testing.T) {
 		if why := d.ok("why", "run", name); !strings.Contains(why, "only waited for mail or jobs, for 1s") {
 			t.Errorf("%s", why)
 		}
-		if events := d.ok("events", "--json"); !strings.Contains(events, `"idle"`) || !strings.Contains(events, "only waited") {
+		if events := d.ok("events", "--once", "--since", "10m", "--json"); !strings.Contains(events, `"idle"`) || !strings.Contains(events, "only waited") {
 			t.Errorf("%s", events)
 		}
 		if ps := d.ok("ps", "-a"); !strings.Contains(ps, "idle") {
