@@ -38,6 +38,9 @@ const (
 	ClockStartFloor   = time.Second
 	ClockStartCeiling = 10 * 365 * 24 * time.Hour
 	// A start that makes no progress keeps one of cloved's start slots for this long.
+	// IdleFloor bounds Kernel.Idle: an agent that is ended sooner would be started more than it works.
+	IdleFloor = time.Second
+
 	StartTimeoutFloor   = time.Second
 	StartTimeoutCeiling = time.Hour
 	// PriorityCeiling bounds a priority in both directions.

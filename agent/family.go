@@ -60,6 +60,14 @@ func (r Run) EndOf() string {
 	return ""
 }
 
+// Idled says of a run that was ended because it was idle for how long it was; empty: it ended otherwise.
+func (r Record) Idled() string {
+	if r.Status != StatusIdle || r.Error == nil {
+		return ""
+	}
+	return r.Error.Message
+}
+
 // EndedWith says of a run that ended because of the run that started it what that did; empty: it ended
 // otherwise.
 func (r Record) EndedWith() string {

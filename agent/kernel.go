@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Kernel is what a run has of what agents share. The texts are those of the command line;
@@ -28,6 +29,8 @@ type Kernel struct {
 	SpawnDepth int `json:"spawn_depth,omitempty"`
 	// Orphans is OrphansKeep, or empty: the run's children are ended with it.
 	Orphans string `json:"orphans,omitempty"`
+	// Idle ends the run when its agent has only waited for mail and jobs for so long; 0: nothing does.
+	Idle time.Duration `json:"idle_ns,omitempty"`
 }
 
 // The values of Kernel.Asks.

@@ -22,12 +22,13 @@ const (
 	StatusPolicyKill  Status = "policy-kill"
 	StatusBudget      Status = "budget"
 	StatusKilled      Status = "killed"
+	StatusIdle        Status = "idle"
 	StatusStartFailed Status = "start-failed"
 )
 
 // Statuses lists them all, for tables and tests.
 var Statuses = []Status{StatusExited, StatusSignaled, StatusTimeout, StatusCPUTime, StatusOOM, StatusOutputLimit, StatusDiskFull,
-	StatusPolicyKill, StatusBudget, StatusKilled, StatusStartFailed}
+	StatusPolicyKill, StatusBudget, StatusKilled, StatusIdle, StatusStartFailed}
 
 // Exit statuses of clove run that are not the agent's own. 124 is that of timeout(1), 125
 // to 127 are those of docker run, and 128 with a signal's number is that of a shell.

@@ -55,7 +55,23 @@ func checkKernel(s Spec) error {
 	if _, err := s.ModelSetupFile(); err != nil {
 		return err
 	}
+	if err := k.checkIdle(); err != nil {
+		return err
+	}
 	return ValidateNamespace(k.Namespace)
+}
+
+// checkIdle refuses a time that nothing could end, because the agent has no calls that wait.
+func (k Kernel) checkIdle() error {
+	switch {
+	case k.Idle == 0:
+		return nil
+	case k.Idle < IdleFloor || k.Idle > ClockCeiling:
+		return wrong("kernel.idle_ns", fmt.Sprintf("give a time of at least %s, or omit it", IdleFloor), "%s is not a time after which an agent is idle", k.Idle)
+	case !k.HasSocket():
+		return wrong("kernel.idle_ns", "add --agent-socket or a grant", "an agent without a socket of its own waits for nothing, and is never idle")
+	}
+	return nil
 }
 
 // checkChildren refuses what is said about children of a run that has none.

@@ -34,6 +34,7 @@ type MailSendParams struct {
 	Trace     string          `json:"trace,omitempty"`      // absent: a new one, or that of the message it answers
 	Asks      bool            `json:"asks,omitempty"`       // mail.answer waits for what the receiver replies
 	WaitMS    int64           `json:"wait_ms,omitempty"`    // while the mailbox is full, wait so long for place in it; 0: not at all
+	Wake      bool            `json:"wake,omitempty"`       // start a run for the name if none holds it
 	Keyed
 }
 
@@ -158,6 +159,7 @@ type MailPostParams struct {
 	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
+	Wake      bool            `json:"wake,omitempty"`       // start a run for the name if none holds it
 	Keyed
 }
 

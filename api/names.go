@@ -15,6 +15,10 @@ type Name struct {
 	Reserved  bool         `json:"reserved,omitempty" col:"RESERVED,yesno"` // it is kept also without a run
 	Tags      []string     `json:"tags,omitempty" col:"TAGS,words"`         // of the reservation
 	Holders   []NameHolder `json:"holders" col:"RUNS,holders"`              // the one whose turn is next comes first
+	// Manifest is of what mail with wake starts a run while none holds the name, held by Digest; empty: none.
+	Manifest string `json:"manifest,omitempty"`
+	Digest   string `json:"digest,omitempty"`
+	Why      string `json:"why,omitempty"` // why nothing starts
 }
 
 // NameHolder is a live run that has a name.
@@ -76,6 +80,8 @@ type NameReserveParams struct {
 	Namespace string   `json:"namespace,omitempty"`
 	Name      string   `json:"name"`
 	Tags      []string `json:"tags,omitempty"`
+	// Manifest is a manifest of the owner's and of the namespace, of which mail with wake starts a run; empty: none.
+	Manifest string `json:"manifest,omitempty"`
 	Keyed
 }
 

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/logs"
+	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/runtime"
@@ -241,6 +242,11 @@ func (k children) suspend(id agent.ID, by string) error {
 		return err
 	}
 	return nil // its start has begun, and meets no parent
+}
+
+// EndIdle asks the supervisor of a run to end it because its agent has only waited.
+func (k children) EndIdle(id agent.ID) error {
+	return k.d.supervisors().call(context.Background(), id, supervisor.MethodIdle, api.Nothing{}, nil)
 }
 
 // byAgent is how a run's record names an agent that has ended it.

@@ -20,7 +20,7 @@ var (
 )
 
 // The commands of these pages print what the page shows.
-func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 8, 26) }
+func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 10, 35) }
 
 func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 3, 17) }
 
@@ -33,6 +33,9 @@ func isTrue(t *testing.T, page string, wantFiles, wantCommands int) {
 	root, dir := doctest.Root(t), userDir(t, nil)
 	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "sdk"), filepath.Join(dir, "sdk")); err != nil {
 		t.Fatal(err)
 	}
 	files := pageFile.FindAllStringSubmatch(string(text), -1)

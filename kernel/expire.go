@@ -90,6 +90,12 @@ func (k *Kernel) due() time.Time {
 			next = again
 		}
 	}
+	if err == nil && k.starts.Load() && k.names.Starter != nil {
+		var again time.Time
+		if again, err = k.names.Begin(k.engine); next.IsZero() || !again.IsZero() && again.Before(next) {
+			next = again
+		}
+	}
 	if soon, aerr := k.asks.Tick(k.engine); !soon.IsZero() && (next.IsZero() || soon.Before(next)) {
 		next, err = soon, cmp.Or(err, aerr)
 	}

@@ -31,7 +31,7 @@ func (s *shop) opens(p api.QueueOpenParams) (api.Queue, error) {
 }
 
 // queued is a queue as a user sees it; false: it is not there.
-func (s *shop) queued(name string) (api.Queue, bool) {
+func (s *shop) listedQueue(name string) (api.Queue, bool) {
 	s.t.Helper()
 	all, err := asks[api.QueueListResult](s.rig, 1000, methods.QueueList.Name, api.QueueListParams{})
 	must(s.t, err)
@@ -110,7 +110,7 @@ func TestAnAgentsQueueIsNoWiderThanItsAgent(t *testing.T) {
 	poor := &shop{newFamily(t, sheetOf(agent.Kernel{}), agent.Kernel{Grants: []string{"name:job/mine"}})}
 	_, err = poor.opens(p)
 	wantCode(t, err, api.CodeDenied)
-	if _, found := s.queued("builds"); found {
+	if _, found := s.listedQueue("builds"); found {
 		t.Error("it was made")
 	}
 	p.Queue = "mine"
@@ -171,15 +171,15 @@ func TestAnAgentsQueueIsItsOwn(t *testing.T) {
 	_, err = s.asAgent(agents.QueueClose.Name, api.QueueCloseParams{Queue: "full"})
 	wantCode(t, err, api.CodeConflict)
 	must(t, s.Happened(agent.RunEvent{Kind: agent.RunEnded, ID: s.run.Spec.ID, Owner: s.run.Owner, Time: s.config.Clock()}, ""))
-	if q, found := s.queued("full"); !found || q.Why != "the agent that has made it has ended" || q.Waiting != 1 {
+	if q, found := s.listedQueue("full"); !found || q.Why != "the agent that has made it has ended" || q.Waiting != 1 {
 		t.Errorf("%v %+v", found, q)
 	}
 	for _, name := range []string{"builds", "qb"} {
-		if _, found := s.queued(name); found {
+		if _, found := s.listedQueue(name); found {
 			t.Errorf("%s is there", name)
 		}
 	}
-	if _, found := s.queued("users"); !found {
+	if _, found := s.listedQueue("users"); !found {
 		t.Error("a user's queue went with an agent")
 	}
 	s.later(2 * time.Second)

@@ -85,6 +85,7 @@ type Kernel struct {
 	store   *store.Kernel
 	log     service.Log
 	jobs    *jobs.Jobs
+	names   names.Names
 	alarm   *alarm
 	asks    *approvals.Approvals
 	starts  atomic.Bool // runs are started for jobs and for mail
@@ -101,8 +102,13 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
-	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed, Changed: mail.Room}
-	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher, k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
+	due := func(at time.Time) { k.alarm.set(at) }
+	k.names = names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed, Changed: mail.Room, Waits: mail.Waits(func() time.Time { return k.engine.Now() }), Due: due}
+	if c.Runs != nil {
+		k.names.Starter = waker{&k.spawn.Launcher}
+	}
+	named := k.names
+	k.jobs = &jobs.Jobs{Starter: starter{&k.spawn.Launcher, k.spawn}, Due: due}
 	k.spawn.Launcher.Ended, k.spawn.Launcher.Spent = k.startEnded, budgets.Spent
 	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder, Job: jobs.Holder})
 	k.jobs.Blobs, k.spawn.Launcher.Content = k.blobs, k.blobs.Path
@@ -114,7 +120,7 @@ func New(c Config) (*Kernel, error) {
 	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
-		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
+		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
 		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err

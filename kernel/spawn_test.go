@@ -35,9 +35,15 @@ type fakeRuns struct {
 	suspended []agent.ID
 	packed    map[agent.ID]bool
 	inputs    map[agent.ID]string
-	refuse    error // by Check
-	stuck     bool  // Queue fails as where the store is full
-	slow      bool  // what is queued waits, as for memory
+	refuse    error         // by Check
+	stuck     bool          // Queue fails as where the store is full
+	slow      bool          // what is queued waits, as for memory
+	idle      chan agent.ID // runs that were asked to end because they are idle; nil: the test has none
+}
+
+func (f *fakeRuns) EndIdle(id agent.ID) error {
+	f.idle <- id
+	return nil
 }
 
 func (f *fakeRuns) Get(id agent.ID) (agent.Run, bool) {

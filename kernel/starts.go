@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/handoff"
+	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/mail"
 	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/service"
@@ -75,6 +76,9 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		default:
 			return out, nil
 		}
+		if begins && err == nil {
+			err = k.takeName(c, &out)
+		}
 		started := c.Entry(string(agent.RunStarted), "", "")
 		started.Kind = audit.KindStart
 		return out, cmp.Or(err, service.Record(c.Tx, started))
@@ -108,8 +112,45 @@ func (k *Kernel) endNames(tx *store.KernelTx, run agent.ID, until time.Time, out
 		var more service.Outcome
 		more, err = mail.Return(tx, run, r.Owner, r.Namespace, r.Name, next, r.Reserved, k.engine.Now())
 		out.Add(more)
+		if err == nil && r.Reserved {
+			err = k.keepLetters(tx, run, r)
+		}
+		if err == nil && r.Reserved && next == "" {
+			err = k.names.Again(tx, r.Owner, r.Namespace, r.Name, k.engine.Now(), out)
+		}
 	}
 	return err
+}
+
+// idle ends a run of runs whose agent has only waited for the time of its spec, unless there is something for it to do.
+func (k *Kernel) idle(runs spawn.Runs) func(agent.Run) {
+	if runs == nil {
+		return nil
+	}
+	return func(run agent.Run) {
+		ends, err := k.engine.EndIdle(run, k.busy)
+		if err == nil && ends && runs.EndIdle(run.Spec.ID) != nil {
+			k.engine.Resume(run.Spec.ID)
+		}
+	}
+}
+
+// busy reports whether the run of a call has mail that it has not acknowledged, a job, or children that live. If not,
+// mail by its names is for the next run.
+func (k *Kernel) busy(c *service.Call) (bool, error) {
+	id := c.Run.Spec.ID
+	mailed, err := mail.Has(c.Tx, c.Run)
+	if err != nil || mailed {
+		return mailed, err
+	}
+	held, err := lease.HeldBy(c.Tx, id)
+	if err != nil || len(held) > 0 {
+		return true, err
+	}
+	if has, err := spawn.HasChildren(c.Tx, id); err != nil || has {
+		return true, err
+	}
+	return false, names.Idle(c.Tx, id)
 }
 
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.

@@ -64,7 +64,7 @@ var annotations = []struct {
 
 // notYet are the flags of clove run that need a socket of the agent's own. An engine's
 // container has none.
-var notYet = []string{"agent-socket", "grant", "budget", "at-end", "on-warn", "on-end", "on-denial", "namespace"}
+var notYet = []string{"agent-socket", "grant", "budget", "at-end", "on-warn", "on-end", "on-denial", "namespace", "idle"}
 
 // Parse reads all annotations of clove's, or returns an *agent.Error of KindInvalid whose
 // Step names the first one that is wrong. Annotations of others are ignored. For says which

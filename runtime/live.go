@@ -69,6 +69,17 @@ func (l *Live) EndBy(budget bool, reason string) error {
 	})
 }
 
+// EndIdle ends the agent as Stop does, with the grace of the run. The record says idle, and for how long it had waited.
+func (l *Live) EndIdle() error {
+	return l.do(func() error {
+		if l.s.seen.cause == causeNone {
+			l.s.seen.reason = "its agent only waited for mail or jobs, for " + l.s.spec.Kernel.Idle.String()
+		}
+		l.s.end(causeIdle, l.s.spec.Limits.StopGrace)
+		return nil
+	})
+}
+
 // Stop ends the agent: TERM, the grace, then KILL of all. It returns at once.
 // A paused one is resumed for it.
 func (l *Live) Stop(grace time.Duration) error {

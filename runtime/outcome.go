@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -54,6 +55,7 @@ const (
 	causeUser     cause = "user"     // asked to stop
 	causeLifeline cause = "lifeline" // the supervisor is gone
 	causeParent   cause = "parent"   // the run that started it has ended
+	causeIdle     cause = "idle"     // its agent has only waited
 )
 
 // execFailure describes a command that clove-init could not execute.
@@ -103,6 +105,8 @@ func judge(limits agent.Limits, o outcome) ending {
 		return v
 	case o.cause == causePolicy:
 		return o.byPolicy()
+	case o.cause == causeIdle:
+		return o.byIdle()
 	// After the causes above: a limit that clove enforced first ended the run, whatever the
 	// kernel killed on the way.
 	case o.oomKills > 0 && o.below && o.inTree:
@@ -148,6 +152,16 @@ func (o outcome) byLimit(status agent.Status, code int, name string, value int64
 func (o outcome) byPolicy() ending {
 	v := ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	v.failure = o.given("policy")
+	return v
+}
+
+// byIdle is the end of a run whose agent had only waited. It is no failure, whatever the agent returned when it was
+// asked to end.
+func (o outcome) byIdle() ending {
+	v := ending{status: agent.StatusIdle, failure: o.given("idle")}
+	if o.signal != 0 || !o.exitKnown {
+		v.signal = signalName(cmp.Or(o.signal, int(unix.SIGKILL)))
+	}
 	return v
 }
 

@@ -155,6 +155,7 @@ func TestRestartPolicies(t *testing.T) {
 		{"given up before", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Queue.GivenUp = true }), nextStart{}},
 		{"a user stopped it", run(agent.RestartAlways, 0, 137, 0, func(r *agent.Run) { r.Queue.StopAsked = true }), nextStart{}},
 		{"it ran for long", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Record.WallMS = steady.Milliseconds() }), nextStart{again: true, restarts: 1, notBefore: noon.Add(time.Second)}},
+		{"it was idle", run(agent.RestartAlways, 0, 0, 0, func(r *agent.Run) { r.Record.Status = agent.StatusIdle }), nextStart{}},
 		{"it lives", run(agent.RestartAlways, 0, 1, 0, in(agent.StateRunning)), nextStart{}},
 	} {
 		if got := nextStartOf(&c.run); got != c.want {

@@ -35,7 +35,9 @@ func nextStartOf(run *agent.Run) nextStart {
 	if run.Overdue(run.Record.Ended) || run.Record.Error != nil && run.Record.Error.Step == agent.StepDeadline {
 		return nextStart{}
 	}
-	wanted := run.Spec.Restart.Policy == agent.RestartAlways ||
+	// A run that was ended because it was idle starts again for what it waited for, or at a time.
+	idle := run.Record.Status == agent.StatusIdle
+	wanted := !idle && run.Spec.Restart.Policy == agent.RestartAlways ||
 		run.Spec.Restart.Policy == agent.RestartOnFailure && run.Record.ExitCode != 0
 	// The policy comes first: within one time of a schedule, a failure is tried again
 	// before the next time counts.

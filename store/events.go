@@ -35,7 +35,7 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	o := agent.RunEvent{Time: time.Now().UTC(), Kind: what, Detail: detail}
 	ends := what == agent.RunEnded || what == agent.RunLost
 	if run.Record != nil && ends {
-		o.Detail = cmp.Or(detail, run.Record.EndedWith())
+		o.Detail = cmp.Or(detail, run.Record.EndedWith(), run.Record.Idled())
 	}
 	if run.Record != nil && (ends || what == agent.ContainerEnded) {
 		code := run.Record.ExitCode

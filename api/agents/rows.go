@@ -80,8 +80,8 @@ var (
 	BudgetCharge = api.Row[api.BudgetChargeParams, api.BudgetResult]{Name: "budget.charge", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Records what was used of own dimensions. It may exceed the run's own limit, because it has happened; then at_end is done. In accounts above the run it counts at most what is left of that limit and there; a run without a limit of its own is refused what is not left there, and every run where nothing is."}
 
-	MailSend = api.Row[api.MailSendParams, api.MailSendResult]{Name: "mail.send", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeBudget},
-		Doc: "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it."}
+	MailSend = api.Row[api.MailSendParams, api.MailSendResult]{Name: "mail.send", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeBudget, api.CodeConflict},
+		Doc: "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it. With wake it starts a run for a reserved name that has a manifest and that no run holds."}
 
 	MailReceive = api.Row[api.MailReceiveParams, api.MailReceiveResult]{Name: "mail.receive", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
 		Doc: "Returns messages of the agent's mailbox when there are some: those of a higher priority first, of one sender in the order in which it sent them. They come again until they are acknowledged."}

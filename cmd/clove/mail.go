@@ -14,6 +14,7 @@ import (
 const (
 	flagMailPriority = "priority"
 	flagWithin       = "within"
+	flagWake         = "wake"
 )
 
 func mailCommand() command {
@@ -23,7 +24,7 @@ func mailCommand() command {
 			{line: "clove mail list [--owner UID] [--json]", act: list(methods.MailBoxes).columns("MAILBOX", "KIND", "OWNER", "NAMESPACE", "MESSAGES", "DEAD", "NEXT EXPIRY")},
 			{line: "clove mail read [--owner UID] [--json] MAILBOX", act: list(methods.MailRead).columns("FROM", "TO", "SENT", "BLOB", "BODY")},
 			{line: "clove mail blob [--owner UID] SHA256", act: blobCall()},
-			{line: "clove mail send [--owner UID] [--namespace NAMESPACE] [--priority N] [--within TIME] [--file FILE] [--json] RECEIVER [BODY]",
+			{line: "clove mail send [--owner UID] [--namespace NAMESPACE] [--priority N] [--within TIME] [--wake] [--file FILE] [--json] RECEIVER [BODY]",
 				act: fromFile(ask(methods.MailPost), "clove mail send RECEIVER BODY, or --file FILE in place of BODY", func(p *api.MailPostParams) body { return body{p.Owner, &p.Body, &p.Blob} }).shows(says(func(_ *line, sent api.MailSendResult) string { return sent.ID }))},
 			{line: "clove mail dead [--owner UID] [--json] [MAILBOX]", act: list(methods.MailDead).columns("LETTER", "FROM", "TO", "SENT", "DIED", "WHY", "BLOB", "BODY")},
 			{line: "clove mail requeue LETTER", act: ask(methods.MailRequeue).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
@@ -40,6 +41,7 @@ func mailCommand() command {
 			&cli.StringFlag{Name: flagFile, Usage: "send: the body is this file"},
 			value("", flagMailPriority, "", "send: 0 to 9; higher ones are received first", "0"),
 			&cli.StringFlag{Name: flagWithin, Usage: "send: how long the message may be received, such as 10m"},
+			&cli.BoolFlag{Name: flagWake, Usage: "send: start a run for the name if none has it"},
 			jsonFlag("list, read, dead: write a JSON array; send: an object"),
 		},
 	}

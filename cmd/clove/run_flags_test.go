@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,7 +36,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a kept home, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle}
 
 // What holds for children is in the spec of a run that may start some, and is refused for another.
 func TestFlagsForChildren(t *testing.T) {
@@ -49,6 +50,26 @@ func TestFlagsForChildren(t *testing.T) {
 		}
 		if status, _, stderr := b.clove("run", "--"+flag, sample, "work/agent.py"); status != 125 || !strings.Contains(stderr, "add --grant spawn:NAME") {
 			t.Errorf("%s: %d, %s", flag, status, stderr)
+		}
+	}
+}
+
+// The time after which a waiting agent is ended is in the spec of a run that cloved starts and whose agent has a socket,
+// and refused for others.
+func TestIdle(t *testing.T) {
+	b := interpreterBench(t)
+	b.cloved()
+	b.file("work/agent.py", "", 0o644)
+	if spec := b.spec("-d", "--agent-socket", "--idle", "90", "work/agent.py"); spec.Kernel.Idle != 90*time.Second {
+		t.Errorf("%s", spec.Kernel.Idle)
+	}
+	for want, flags := range map[string][]string{
+		"start it with run -d, or omit --idle": {"--agent-socket", "--idle", "1m"}, "add --agent-socket or a grant": {"-d", "--idle", "1m"},
+		"give a time of at least 1s": {"-d", "--agent-socket", "--idle", "10ms"}, "hint: ": {"-d", "--agent-socket", "--idle", "-1"},
+	} {
+		status, _, stderr := b.clove(slices.Concat([]string{"run"}, flags, []string{"work/agent.py"})...)
+		if status != 125 || !strings.Contains(stderr, want) || !strings.Contains(stderr, "idle") || strings.Count(stderr, "hint: ") != 1 {
+			t.Errorf("%q: %d, %s", flags, status, stderr)
 		}
 	}
 }

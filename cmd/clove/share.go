@@ -34,6 +34,10 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--on-denial", Message: "a run in the foreground that is paused could not be resumed",
 			Hint: "start it with run -d, or use --on-denial end"}
 	}
+	if spec.Kernel.Idle != 0 {
+		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--idle", Message: "cloved ends an agent that only waits, and has not started a run in the foreground",
+			Hint: "start it with run -d, or omit --idle"}
+	}
 	if !spec.Kernel.Shares() && spec.Kernel.Namespace == "" {
 		return io.NopCloser(nil), nil
 	}

@@ -76,6 +76,7 @@ func inputs() map[string]verbs.Input {
 		"--uses":        {Field: "Uses", Read: verbs.One(readUses)},
 		"--within":      {Field: "ExpiresMS", Read: verbs.One(readTime(flagWithin))},
 		"--verdict":     {Field: "Verdict"},
+		"--wake":        {Field: "Wake"},
 	}
 	for _, flag := range readByHand {
 		all["--"+flag] = verbs.Input{}

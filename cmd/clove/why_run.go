@@ -225,7 +225,7 @@ func endOf(record agent.Record, asked bool) string {
 		case with != "":
 			return "was ended" + after + ": " + with
 		}
-	case agent.StatusPolicyKill:
+	case agent.StatusPolicyKill, agent.StatusIdle:
 		if record.Error != nil {
 			return "was ended" + after + ": " + failureText(record.Error)
 		}

@@ -37,6 +37,7 @@ func TestWhyRunOfEveryStatus(t *testing.T) {
 		agent.StatusPolicyKill:  {agent.Record{Denials: []agent.Denial{{Kind: "network", Target: "tcp://10.0.0.1:443", Rule: "private"}}}, []string{"ended by --on-denial", "refused: network tcp://10.0.0.1:443, by private"}},
 		agent.StatusBudget:      {agent.Record{Limit: hit("tokens", 5)}, []string{"budget of 5 tokens spent", "--budget tokens=10"}},
 		agent.StatusKilled:      {agent.Record{Signal: &killed, Ended: time.Now(), Stopped: &agent.Stopped{By: "uid 1000, process 4711"}}, []string{"was stopped by uid 1000, process 4711 at ", "and was killed, at once or at the end of its grace"}},
+		agent.StatusIdle:        {agent.Record{WallMS: 1500, Error: &agent.Failure{Step: "idle", Message: "its agent only waited"}}, []string{"web was ended after 1.5s: idle: its agent only waited"}},
 		agent.StatusStartFailed: {agent.Record{Error: &agent.Failure{Step: "--memory", Message: "too much", Hint: "ask for less"}}, []string{"could not be started: --memory: too much", "hint: ask for less"}},
 	}
 	for _, status := range agent.Statuses {

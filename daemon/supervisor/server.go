@@ -144,6 +144,7 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		<-v.ended
 		return api.WaitResult{Record: v.record}, nil
 	},
+	MethodIdle: func(v *server, _ json.RawMessage) (any, error) { return api.Nothing{}, v.live.EndIdle() },
 	MethodDebug: func(*server, json.RawMessage) (any, error) {
 		stacks := make([]byte, stackBytes)
 		return api.DebugResult{Text: string(stacks[:goruntime.Stack(stacks, true)])}, nil
@@ -182,6 +183,9 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 // MethodWait answers with the record, and its connection's end without an
 // answer says that the supervisor died.
 const MethodWait = "supervisor.wait"
+
+// MethodIdle ends the agent because it has only waited for the time of the run.
+const MethodIdle = "supervisor.idle"
 
 // MethodDebug answers with what each goroutine of the supervisor waits for.
 const MethodDebug = "supervisor.debug"

@@ -50,7 +50,7 @@ func (j *Jobs) Service() *service.Service {
 		}}
 	return service.New("job", Tables()...).On(
 		service.Write(agents.JobAdd, add, j.add),
-		service.Claim(agents.JobClaim, claim, claimed, there, j.claim),
+		service.Claim(agents.JobClaim, claim, claimed, there, j.claim).Idles(),
 		service.Write(agents.JobRenew, service.Stages[api.JobParams]{}, j.renew),
 		service.Write(agents.JobComplete, service.Stages[api.JobCompleteParams]{}, j.complete),
 		service.Write(agents.JobFail, service.Stages[api.JobFailParams]{}, j.fail),

@@ -3,13 +3,13 @@ package jobs
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/kernel/starts"
 	"clove.run/clove/store"
 )
 
@@ -28,8 +28,8 @@ type Starter interface {
 	StartChild(c *service.Call, s Start, made Prepared) (agent.ID, service.Outcome, error)
 	// Abort ends a run when the call is durable.
 	Abort(id agent.ID, out *service.Outcome)
-	// Pending are the runs that were started for jobs and do not execute yet.
-	Pending(tx *store.KernelTx) ([]Pending, error)
+	// Pending are those that pay for the runs which were started for jobs and do not execute yet.
+	Pending(tx *store.KernelTx) ([]starts.Pays, error)
 }
 
 // Prepared is what Ready has checked.
@@ -47,12 +47,6 @@ type Start struct {
 	Deadline         time.Time // zero: none
 }
 
-// Pending is a run that does not execute yet, of a namespace.
-type Pending struct {
-	Owner     uint32
-	Namespace string
-}
-
 // End is how a run that was started for a job has ended.
 type End struct {
 	Run    agent.ID
@@ -62,17 +56,8 @@ type End struct {
 	Result json.RawMessage // what it gave with agent.result
 }
 
-// Bounds of starts. What waits in the queue of runs keeps others from starting, so few of a namespace do.
-const (
-	pendingMost      = 32
-	pendingNamespace = 2
-	// tryAgain is the time until a start that was refused is tried again.
-	tryAgain = 5 * time.Second
-)
-
-// Begin starts runs for the ready jobs of queues that have a manifest: one at a time, of the namespace whose last
-// start is the longest ago, and of its queues the same. again is when it is to be tried again what was refused;
-// zero: a change will bring it.
+// Begin starts runs for the ready jobs of queues that have a manifest. again is when there is more to do; zero: a
+// change will bring it.
 func (j *Jobs) Begin(e *service.Engine) (again time.Time, err error) {
 	refused := map[string]bool{} // queues, by their keys
 	for {
@@ -83,7 +68,7 @@ func (j *Jobs) Begin(e *service.Engine) (again time.Time, err error) {
 		})
 		if err != nil || q == nil {
 			if len(refused) > 0 {
-				again = e.Now().Add(tryAgain)
+				again = e.Now().Add(starts.TryAgain)
 			}
 			return again, err
 		}
@@ -100,7 +85,7 @@ func (j *Jobs) Begin(e *service.Engine) (again time.Time, err error) {
 
 // first is the queue whose turn it is, without those that were refused; nil: none can start anything.
 func (j *Jobs) first(tx *store.KernelTx, now time.Time, refused map[string]bool) (*Queue, error) {
-	all, err := j.startable(tx, now)
+	all, _, err := j.startable(tx, now)
 	for _, q := range all {
 		if !refused[Queues.Key(q)] {
 			return q, err
@@ -153,35 +138,30 @@ func (j *Jobs) noteWhy(e *service.Engine, q *Queue, why string) error {
 }
 
 // startable are the queues of which a job can be started now, the one whose turn it is first.
-func (j *Jobs) startable(tx *store.KernelTx, now time.Time) (able []*Queue, err error) {
+func (j *Jobs) startable(tx *store.KernelTx, now time.Time) (able []*Queue, again time.Time, err error) {
 	pending, err := j.Starter.Pending(tx)
-	if err != nil || len(pending) >= pendingMost {
-		return nil, err
-	}
-	waits := map[Pending]int{}
-	for _, p := range pending {
-		waits[p]++
+	if err != nil {
+		return nil, again, err
 	}
 	all, err := Queues.Indexed(tx, withManifest, "yes")
-	turns := map[Pending]uint64{}
-	for _, q := range all {
-		turns[q.of()] = max(turns[q.of()], q.Turn)
-		if err != nil || waits[q.of()] >= pendingNamespace {
-			continue
-		}
-		if _, nerr := next(tx, q, now); nerr == nil {
-			able = append(able, q)
-		} else if nerr != service.ErrNotYet {
-			err = nerr
-		}
+	if err != nil {
+		return nil, again, err
 	}
-	slices.SortStableFunc(able, func(a, b *Queue) int {
-		return cmp.Or(cmp.Compare(turns[a.of()], turns[b.of()]), cmp.Compare(a.Turn, b.Turn))
+	able, err = starts.Able(all, pending, func(q *Queue) (bool, error) {
+		_, err := next(tx, q, now)
+		if err == service.ErrNotYet {
+			return false, nil
+		}
+		return err == nil, err
 	})
-	return able, err
+	return able, again, err
 }
 
-func (q *Queue) of() Pending { return Pending{q.Owner, q.Namespace} }
+// Pays is for starts.For.
+func (q *Queue) Pays() starts.Pays { return starts.Pays{Owner: q.Owner, Namespace: q.Namespace} }
+
+// LastTurn is for starts.For.
+func (q *Queue) LastTurn() uint64 { return q.Turn }
 
 // begin starts a run for the next job of a queue.
 func (j *Jobs) begin(c *service.Call, q *Queue, start func(Start) (agent.ID, service.Outcome, error), out *service.Outcome) error {
@@ -193,25 +173,16 @@ func (j *Jobs) begin(c *service.Call, q *Queue, start func(Start) (agent.ID, ser
 	if err != nil {
 		return err
 	}
-	last, err := lastTurn(c.Tx)
+	all, err := Queues.Indexed(c.Tx, withManifest, "yes")
 	if err != nil {
 		return err
 	}
-	q.Turn, q.Why = last+1, ""
+	q.Turn, q.Why = starts.Turn(all), ""
 	out.Add(started)
 	entry := c.Entry("job.start", about(q.Name, m)+" in "+string(id), "allow")
 	entry.Owner, entry.Namespace = q.Owner, q.Namespace
 	j.changed(out, m.Work.Deadline)
 	return cmp.Or(lease.Hold(c.Tx, m, id, time.Time{}, c.Now), Queues.Put(c.Tx, q), service.Record(c.Tx, entry))
-}
-
-// lastTurn is the highest turn of all queues.
-func lastTurn(tx *store.KernelTx) (last uint64, err error) {
-	all, err := Queues.Indexed(tx, withManifest, "yes")
-	for _, q := range all {
-		last = max(last, q.Turn)
-	}
-	return last, err
 }
 
 // Ended does what follows for a job from the end of the run that was started for it: it is done, or it comes back.
@@ -229,7 +200,7 @@ func (j *Jobs) Ended(c *service.Call, job string, e End) (out service.Outcome, e
 	verdict := "allow"
 	switch {
 	case e.Again:
-		err = lease.Undo(c.Tx, m, e.Why, c.Now.Add(tryAgain).UTC())
+		err = lease.Undo(c.Tx, m, e.Why, c.Now.Add(starts.TryAgain).UTC())
 	case e.Why != "":
 		err, verdict = lease.Return(c.Tx, m, e.Why, c.Now), "deny"
 	default:

@@ -147,6 +147,7 @@ type Message struct {
 	// Via is the name by which it came; First its id before it was moved from another box.
 	Via   string `json:"via,omitempty"`
 	First string `json:"first,omitempty"`
+	Wake  bool   `json:"wake,omitempty"` // it starts a run for the name Via
 	// Dead says why it is a dead letter; empty: it is none.
 	Dead string    `json:"dead,omitempty"`
 	Died time.Time `json:"died,omitzero"`
@@ -445,6 +446,36 @@ func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) 
 		source.Expires = time.Time{}
 	}
 	return moved, cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
+}
+
+// MoveLetters moves dead letters that are chosen from one box to another, as far as there is place.
+func MoveLetters(tx *store.KernelTx, from, to Of, chosen func(*Message) bool) error {
+	source, err := get(tx, from)
+	if err != nil || source.Dead == 0 {
+		return err
+	}
+	target, err := get(tx, to)
+	if err != nil {
+		return err
+	}
+	all, err := Letters.Below(tx, from.ID()+"/")
+	for _, m := range all {
+		if err != nil || target.Dead >= Usual || !chosen(m) {
+			continue
+		}
+		err = cmp.Or(drop(tx, from.Owner, m), Letters.Delete(tx, key(m)))
+		source.Dead, target.Dead, target.Last = source.Dead-1, target.Dead+1, target.Last+1
+		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
+		m.ID = key(m)
+		err = cmp.Or(err, refer(tx, to.Owner, m), Letters.Put(tx, m))
+	}
+	return cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
+}
+
+// Wakes reports whether a box has a message that starts a run, and has not expired.
+func Wakes(tx *store.KernelTx, of Of, now time.Time) (bool, error) {
+	all, err := Messages.Below(tx, of.ID()+"/")
+	return slices.ContainsFunc(all, func(m *Message) bool { return m.Wake && (m.Expires.IsZero() || now.Before(m.Expires)) }), err
 }
 
 // Asked is the id by which its sender knows a message.

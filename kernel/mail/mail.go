@@ -46,6 +46,10 @@ type Names interface {
 	Took(c *service.Call, owner uint32, namespace, name string, run agent.ID) error
 	// Of are the names that a run holds.
 	Of(tx *store.KernelTx, run agent.ID) ([]string, error)
+	// Wakes refuses mail that is to wake a name for which no run can be started.
+	Wakes(c *service.Call, owner uint32, namespace, name string) error
+	// Wake has a run started for a name that no run holds, once.
+	Wake(c *service.Call, owner uint32, namespace, name string, out *service.Outcome) error
 }
 
 // Subscribers are the runs behind topics.
@@ -66,7 +70,7 @@ func (m Mail) Service() *service.Service {
 	to := func(p api.MailSendParams) []string { return []string{string(grant.Send) + ":" + p.To} }
 	return service.New("mail", lease.Tables()...).On(
 		service.Claim(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, place, m.there, m.send),
-		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive),
+		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive).Idles(),
 		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, m.ack),
 		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
 		service.Wait(agents.MailAnswer, service.Stages[api.MailAnswerParams]{}, func(c *service.Call, _ api.MailAnswerParams) service.Topic { return topicOf(boxOf(c.Run)) }, answer),
@@ -178,7 +182,7 @@ func (m Mail) there(c *service.Call, p api.MailSendParams) error {
 
 // messageOf reads a request about an owner's mail.
 func (m Mail) messageOf(c *service.Call, owner uint32, p api.MailSendParams) (message *lease.Message, err error) {
-	message = &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
+	message = &lease.Message{Priority: p.Priority, Wake: p.Wake, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
 	if message.Blob, err = m.Blobs.Held(c, owner, p.Blob); err != nil {
 		return nil, err
 	}
@@ -203,11 +207,26 @@ func (m Mail) deliver(c *service.Call, owner uint32, namespace string, message *
 		if err != nil {
 			return result, out, err
 		}
+		if message.Wake {
+			err = m.Names.Wakes(c, owner, namespace, message.To)
+		}
+		if err != nil {
+			return result, out, err
+		}
 		return put(c, run, message, out)
+	}
+	if message.Wake {
+		if err := m.Names.Wakes(c, owner, namespace, message.To); err != nil {
+			return result, out, err
+		}
 	}
 	message.Via = message.To
 	if len(runs) == 0 {
-		return keep(c, lease.NameBox(owner, namespace, message.To), message, out)
+		result, out, err = keep(c, lease.NameBox(owner, namespace, message.To), message, out)
+		if err == nil && message.Wake {
+			err = m.Names.Wake(c, owner, namespace, message.To, &out)
+		}
+		return result, out, err
 	}
 	for _, run := range runs {
 		var sent service.Outcome

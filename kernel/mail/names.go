@@ -40,6 +40,24 @@ func Return(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name stri
 	return out, err
 }
 
+// KeepLetters gives a reserved name the dead letters of a run that came by the name: the run is removed with its end.
+func KeepLetters(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name string) error {
+	return lease.MoveLetters(tx, lease.RunBox(owner, run), lease.NameBox(owner, namespace, name), func(m *lease.Message) bool { return m.Via == name })
+}
+
+// Has reports whether a run has mail.
+func Has(tx *store.KernelTx, run agent.Run) (bool, error) {
+	b, err := lease.Boxes.Get(tx, boxOf(run).ID())
+	return b != nil && b.Messages > 0, err
+}
+
+// Waits reports whether mail that starts a run waits for a name.
+func Waits(now func() time.Time) func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {
+	return func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error) {
+		return lease.Wakes(tx, lease.NameBox(owner, namespace, name), now())
+	}
+}
+
 // Removed refuses to remove a name while mail waits for it, and forgets its mailbox, unless people have to
 // look at dead letters in it.
 func Removed(tx *store.KernelTx, owner uint32, namespace, name string) error {

@@ -147,7 +147,7 @@ func (m Mail) post(c *service.Call, p api.MailPostParams) (result api.MailSendRe
 		p.Owner = &c.UID
 	}
 	out.Owner = p.Owner
-	message, err := m.messageOf(c, *p.Owner, api.MailSendParams{To: p.To, Body: p.Body, Blob: p.Blob, Priority: p.Priority, ExpiresMS: p.ExpiresMS})
+	message, err := m.messageOf(c, *p.Owner, api.MailSendParams{To: p.To, Body: p.Body, Blob: p.Blob, Priority: p.Priority, ExpiresMS: p.ExpiresMS, Wake: p.Wake})
 	if err != nil {
 		return result, out, err
 	}

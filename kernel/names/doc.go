@@ -11,5 +11,9 @@
 //
 // A name of another owner or namespace is reported as one that does not exist.
 //
+// A reserved name may have a manifest, held by digest. Mail that is to wake it while no run holds it marks the
+// row in its own transaction; Begin finds marked rows and starts one run each, in turns of namespaces, and that
+// run gets the name at its start. A row that is marked survives a restart of cloved.
+//
 // It sends nothing: package kernel/mail asks it for receivers.
 package names

@@ -35,6 +35,15 @@ type Row struct {
 	Reserved  bool     `json:"reserved,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
 	Holders   []Holder `json:"holders,omitempty"` // the one whose turn is next comes first
+	// Manifest is of what mail starts a run for a reserved name, held by Digest; empty: mail starts none.
+	Manifest string `json:"manifest,omitempty"`
+	Digest   string `json:"digest,omitempty"`
+	// Waking says that a run is to be started, at NotBefore or later; Tries how many in a row were and left the mail.
+	Waking    bool      `json:"waking,omitempty"`
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Tries     int       `json:"tries,omitempty"`
+	Turn      uint64    `json:"turn,omitempty"` // of the last start
+	Why       string    `json:"why,omitempty"`  // why nothing starts
 }
 
 // Holder is a run that has a name.
@@ -52,7 +61,7 @@ var Rows = store.Table[Row]{
 	Bucket: "names", Noun: "name",
 	Key: func(r *Row) string { return key(r.Owner, r.Namespace, r.Name) },
 	Sound: func(r *Row) error {
-		if checkName(r.Name) != nil || len(r.Holders) > holdersMost || !r.Reserved && len(r.Holders) == 0 {
+		if checkName(r.Name) != nil || len(r.Holders) > holdersMost || !r.Reserved && len(r.Holders) == 0 || (r.Manifest == "") != (r.Digest == "") {
 			return errors.New("it is no name, or nothing holds it")
 		}
 		return nil
@@ -62,7 +71,7 @@ var Rows = store.Table[Row]{
 	}},
 	Indexes: []store.Index[Row]{{Bucket: byRun, Terms: runsOf, Bound: store.Bound[Row]{Most: heldMost, Error: func(*Row) error {
 		return api.Failure(api.CodeBusy, "release some", "the run holds %d names", heldMost)
-	}}}},
+	}}}, {Bucket: withManifest, Terms: startedTerms}},
 }
 
 func runsOf(r *Row) (runs []string) {

@@ -3,6 +3,7 @@ package names
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -23,6 +24,11 @@ type Names struct {
 	Registered func(c *service.Call, name string, out *service.Outcome) error
 	// Changed is touched when a name of an owner may mean other runs; nil: nothing waits for that.
 	Changed func(owner uint32) service.Topic
+	// Starter starts runs for names, and Due has Begin called at a time; nil: mail starts none.
+	Starter Starter
+	Due     func(at time.Time)
+	// Waits reports whether mail that is to wake a name waits for it.
+	Waits func(tx *store.KernelTx, owner uint32, namespace, name string) (bool, error)
 }
 
 // Service returns its methods.
@@ -161,7 +167,7 @@ func (n Names) Leave(c *service.Call, name string) error {
 
 // shown is a name as callers see it.
 func (n Names) shown(c *service.Call, r *Row) api.Name {
-	a := api.Name{Owner: r.Owner, Namespace: r.Namespace, Name: r.Name, Reserved: r.Reserved, Tags: r.Tags, Holders: []api.NameHolder{}}
+	a := api.Name{Owner: r.Owner, Namespace: r.Namespace, Name: r.Name, Reserved: r.Reserved, Tags: r.Tags, Manifest: r.Manifest, Digest: r.Digest, Why: r.Why, Holders: []api.NameHolder{}}
 	for _, h := range r.Holders {
 		if run, lives := n.live(c, h.Run); lives {
 			a.Holders = append(a.Holders, api.NameHolder{Run: h.Run, Name: run.Spec.Name, Tags: h.Tags, Since: h.Since})

@@ -40,6 +40,9 @@ func (n Names) reserve(c *service.Call, p api.NameReserveParams) (result api.Nam
 	if err != nil {
 		return result, out, err
 	}
+	if err := n.take(c, r, p.Manifest); err != nil {
+		return result, out, err
+	}
 	r.Reserved, r.Tags, out.Owner = true, p.Tags, &owner
 	if err := Rows.Put(c.Tx, r); err != nil {
 		return result, out, err

@@ -17,11 +17,12 @@ import (
 
 // attachment is a supervisor that wants to know how its run stands.
 type attachment struct {
-	run     agent.Run
-	changed func(api.Standing)
-	refused atomic.Int64
-	events  sync.Map      // of *eventBound, by kind
-	places  chan struct{} // has an element for each change of the agent's that is being decided
+	run      agent.Run
+	changed  func(api.Standing)
+	refused  atomic.Int64
+	events   sync.Map      // of *eventBound, by kind
+	activity *activity     // nil: the run is not ended for being idle
+	places   chan struct{} // has an element for each change of the agent's that is being decided
 
 	turn  sync.Mutex // one notification after the other, so that the last one is the newest; guards the following
 	start int        // the number of the start that began with Attach
@@ -36,6 +37,7 @@ type supervisors struct {
 	now      func() time.Time
 	standing Standing
 	event    func(agent.RunEvent) // nil: events are dropped
+	idle     func(agent.Run)      // nil: no run is ended for being idle
 
 	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
@@ -84,6 +86,9 @@ func (e *Engine) Attach(ctx context.Context, run agent.Run, start int, notices [
 
 func (s *supervisors) attach(ctx context.Context, run agent.Run, start int, notices []Notice, changed func(api.Standing)) error {
 	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
+	if most := run.Spec.Kernel.Idle; most > 0 && s.idle != nil {
+		a.activity = &activity{most: most, over: func() { s.idle(run) }}
+	}
 	s.mu.Lock()
 	s.attached[run.Spec.ID] = a
 	s.mu.Unlock()
@@ -123,6 +128,17 @@ func (s *supervisors) attachmentOf(run agent.ID) *attachment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.attached[run]
+}
+
+// activityOf returns that of a caller's agent; nil: it is not ended for being idle.
+func (s *supervisors) activityOf(c Caller) *activity {
+	if !c.Agent || c.Run.Spec.Kernel.Idle == 0 {
+		return nil
+	}
+	if a := s.attachmentOf(c.Run.Spec.ID); a != nil {
+		return a.activity
+	}
+	return nil
 }
 
 // report tells the supervisors of all runs that a call concerns.

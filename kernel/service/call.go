@@ -33,6 +33,7 @@ type Call struct {
 	prepared any             // by the method, before its transaction
 	engine   *Engine         // nil: the call carries no others
 	carried  bool            // by another call
+	activity *activity       // of the agent; nil: it is not ended for being idle
 	out      Outcome
 }
 
@@ -143,10 +144,10 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 	if r.Text == nil {
 		r.Text = json.RawMessage{}
 	}
-	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, text: r.Text, engine: e}
+	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, text: r.Text, engine: e, activity: e.activityOf(c)}
 }
 
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
-	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, parked: c.parked, digested: c.digested, prepared: c.prepared, engine: c.engine}
+	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, parked: c.parked, digested: c.digested, prepared: c.prepared, engine: c.engine, activity: c.activity}
 }

@@ -82,6 +82,8 @@ type Config struct {
 	Called func(c Caller, method string, err error, took time.Duration)
 	// Committed is called after each transaction; nil: nothing waits for that. It must not block.
 	Committed func()
+	// Idle is called when the agent of a run has only waited for the time of its spec; nil: no run is ended for that.
+	Idle func(agent.Run)
 	// Clock is the wall clock; nil: the host's.
 	Clock func() time.Time
 }
@@ -111,7 +113,7 @@ func NewEngine(c Config, services ...*Service) (*Engine, error) {
 	if e.now == nil {
 		e.now = time.Now
 	}
-	e.supervisors = &supervisors{read: c.Store.Read, now: e.now, standing: c.Standing, event: c.Note, attached: map[agent.ID]*attachment{}}
+	e.supervisors = &supervisors{read: c.Store.Read, now: e.now, standing: c.Standing, event: c.Note, idle: c.Idle, attached: map[agent.ID]*attachment{}}
 	e.mover = &mover{store: c.Store, log: c.Log, update: e.update}
 	e.causes.keep = c.Caused
 	e.topics.start()

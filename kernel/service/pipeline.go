@@ -36,7 +36,8 @@ func (e *Engine) Call(ctx context.Context, c Caller, r Request) (json.RawMessage
 // Begin takes a call through the stages. It returns when the call is answered, or when it waits:
 // then it has no goroutine, and ctx ends it. It may call reply itself.
 func (e *Engine) Begin(ctx context.Context, c Caller, r Request, reply Reply) {
-	w := &waiter{engine: e, call: e.newCall(ctx, c, r), began: time.Now(), reply: reply}
+	w := &waiter{engine: e, call: e.newCall(ctx, c, r), run: c.Run.Spec.ID, began: time.Now(), reply: reply}
+	w.call.activity.begins(e.methods[r.Method].idles)
 	if err := w.known(r); err != nil {
 		w.conclude(nil, err)
 		return
@@ -89,6 +90,7 @@ func (w *waiter) conclude(result json.RawMessage, err error) {
 	case err == nil && c.out.Verdict != "":
 		e.checked(c)
 	}
+	c.activity.concludes(w.rested, w.rested && foundNothing(err))
 	w.reply(result, err)
 }
 

@@ -79,6 +79,7 @@ type Method struct {
 	asks    bool                                          // a call may wait for people
 	keyed   bool                                          // the parameters have a key
 	costs   bool                                          // a call may cost something
+	idles   bool                                          // a call that waits, waits for work
 }
 
 type mode int

@@ -20,6 +20,7 @@ type Topic string
 type waiter struct {
 	engine  *Engine
 	call    *Call
+	run     agent.ID // of the call, which a look writes anew
 	method  Method
 	params  any
 	began   time.Time
@@ -29,6 +30,7 @@ type waiter struct {
 	repeats bool                            // its answer is that of an earlier call with the key
 	stop    func() bool                     // takes the context's end back; nil: it has not waited
 	limit   context.CancelFunc              // ends the bound of its wait; nil: it has none
+	rested  bool                            // it has found no work, and waits for that
 
 	// Guarded by topics.mu:
 	topic   Topic
@@ -81,6 +83,10 @@ func (w *waiter) lookOn() {
 		if w.stop == nil {
 			ctx := w.call.Context // each look writes the call anew, also while the context ends
 			w.stop = context.AfterFunc(ctx, func() { w.engine.topics.end(w, gone(ctx)) })
+			if w.method.idles {
+				w.rested = true
+				w.call.activity.rests()
+			}
 		}
 		if w.call.parked.IsZero() {
 			w.call.parked = time.Now() // before another goroutine may look
@@ -237,6 +243,23 @@ func (t *topics) touch(all ...Topic) {
 			if w.state == parked {
 				t.next(w)
 			} else {
+				w.touched = true
+			}
+		}
+	}
+}
+
+// again has the calls of a run look again that wait.
+func (t *topics) again(run agent.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, of := range t.by {
+		for w := range of {
+			switch {
+			case w.run != run:
+			case w.state == parked:
+				t.next(w)
+			default:
 				w.touched = true
 			}
 		}

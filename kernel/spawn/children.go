@@ -172,6 +172,12 @@ func childrenOf(tx *store.KernelTx, run agent.ID) ([]*Child, error) {
 	return all, err
 }
 
+// HasChildren reports whether a run has children that have not ended.
+func HasChildren(tx *store.KernelTx, run agent.ID) (bool, error) {
+	all, err := childrenOf(tx, run)
+	return slices.ContainsFunc(all, func(k *Child) bool { return k.End == nil }), err
+}
+
 // tree are all runs below the call's, each behind its parent.
 func (s *Spawn) tree(c *service.Call, p api.ChildListParams) (result api.ChildListResult, out service.Outcome, err error) {
 	all, err := below(c.Tx, c.Run.Spec.ID)

@@ -321,4 +321,5 @@ func (away) Remove(agent.ID) error                                   { return ni
 func (away) Ended(agent.ID) *End                                     { return nil }
 func (away) Suspend(agent.ID) error                                  { return nil }
 func (away) Signal(agent.ID, string, string) error                   { return noCloved() }
+func (away) EndIdle(agent.ID) error                                  { return noCloved() }
 func (away) Fetch(context.Context, agent.Run, api.FetchParams) error { return noCloved() }

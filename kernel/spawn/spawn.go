@@ -57,6 +57,8 @@ type Runs interface {
 	Remove(run agent.ID) error
 	// Signal sends a run a signal, or ends it.
 	Signal(run agent.ID, signal, reason string) error
+	// EndIdle asks a run to end because its agent has only waited.
+	EndIdle(run agent.ID) error
 }
 
 // Rights are what the service needs of the grants.

@@ -70,23 +70,23 @@ type Launch struct {
 
 // Held is the newest manifest of an owner with a name, as a service holds it. namespace is the one that the runs
 // must have; empty: the manifest's.
-func Held(tx *store.KernelTx, owner uint32, name, namespace string) (digest, of string, err error) {
+func Held(tx *store.KernelTx, owner uint32, name, namespace string) (*Manifest, error) {
 	all, err := named(tx, owner, name)
 	if err == nil && len(all) == 0 {
 		err = noManifest(owner, name)
 	}
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	m := all[0]
-	of = m.Spec.Kernel.Namespace
+	of := m.Spec.Kernel.Namespace
 	switch {
 	case namespace != "" && namespace != of:
 		err = api.Failure(api.CodeConflict, "leave the namespace out, or name another manifest", "the manifest %s is of the namespace %q, and not of %q", name, of, namespace)
 	case m.Spec.Restart.Policy != "" && m.Spec.Restart.Policy != agent.RestartNever:
 		err = api.Failure(api.CodeConflict, "leave restart out of it", "the manifest %s has a restart policy: what clove starts by itself ends once", name)
 	}
-	return m.Digest, of, err
+	return m, err
 }
 
 // Launcher starts runs for services.

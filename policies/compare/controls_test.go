@@ -191,6 +191,7 @@ func controls() []control {
 		{field: "kernel.on_end", wider: change{func(s *agent.Spec) { s.Kernel.OnEnd = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnEnd = "" }}},
 		anyValue("kernel.spawn_depth", func(s *agent.Spec) { s.Kernel.SpawnDepth = 3 }),
 		{field: "kernel.orphans", wider: change{func(s *agent.Spec) { s.Kernel.Orphans = "keep" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Orphans = "" }}},
+		anyValue("kernel.idle_ns", func(s *agent.Spec) { s.Kernel.Idle = time.Hour }, func(s *agent.Spec) { s.Kernel.Idle = 0 }),
 		{field: "kernel.namespace", wider: change{func(s *agent.Spec) { s.Kernel.Namespace = "" }, func(s *agent.Spec) { s.Kernel.Namespace = "teams" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Namespace = "team/a" }}},
 		anyValue("kernel.stdout_to", func(s *agent.Spec) { s.Kernel.StdoutTo = "mail:other" }),
 		anyValue("kernel.stdin_from", func(s *agent.Spec) { s.Kernel.StdinFrom = "mail:other,json" }),

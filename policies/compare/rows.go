@@ -195,6 +195,7 @@ func shared() []Row {
 		compared("kernel.on_end", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnEnd }), nil),
 		elsewhere("kernel.spawn_depth", "each run above allows so many levels below its children (kernel/spawn)"),
 		compared("kernel.orphans", "its children end with it, if the parent's do", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.Orphans }), nil),
+		free("ends the child alone, sooner", "kernel.idle_ns")[0],
 		compared("kernel.namespace", "the parent's or one below it", "leave it out", moreNamespace, absent(func(s *agent.Spec) *string { return &s.Kernel.Namespace })),
 		free("each line is a message, for which the child needs a grant", "kernel.stdout_to")[0],
 		free("the child needs a grant for a name that it registers", "kernel.stdin_from")[0],

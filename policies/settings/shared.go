@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
@@ -33,6 +34,7 @@ const (
 	Orphans     = "orphans"
 	StdoutTo    = "stdout-to"
 	StdinFrom   = "stdin-from"
+	Idle        = "idle"
 )
 
 // notForContainers is what to do about a setting that needs a socket of the agent's own.
@@ -120,6 +122,9 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: Orphans, Manifest: Orphans, Group: GroupShared, Usage: "keep: children that it starts go on after its end", Pod: notForContainers,
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Orphans }),
 		},
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.Idle }, read: clock}.row(Setting{
+			Flag: Idle, Manifest: Idle, Group: GroupShared, Usage: "end it when it has only waited for mail and jobs for this long", Pod: notForContainers,
+		}),
 		{
 			Flag: StdoutTo, Manifest: "stdout_to", Group: GroupShared, Pod: notForContainers,
 			Usage: "send each line of its standard output as a message, mail:NAME[,json]; needs a grant send:NAME",

@@ -310,6 +310,8 @@ export interface MailSendParams {
   asks?: boolean;
   /** while the mailbox is full, wait so long for place in it; 0: not at all */
   wait_ms?: number;
+  /** start a run for the name if none holds it */
+  wake?: boolean;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1028,6 +1030,8 @@ export interface MailPostParams {
   priority?: number;
   /** from now; 0: never */
   expires_ms?: number;
+  /** start a run for the name if none holds it */
+  wake?: boolean;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1055,6 +1059,11 @@ export interface NameReserveParams {
   namespace?: string;
   name: string;
   tags?: string[];
+  /**
+   * a manifest of the owner's and of the namespace, of which mail with wake starts a run; empty:
+   * none.
+   */
+  manifest?: string;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -2013,6 +2022,11 @@ export interface Name {
   tags?: string[];
   /** the one whose turn is next comes first */
   holders: NameHolder[] | null;
+  /** of what mail with wake starts a run while none holds the name, held by digest; empty: none. */
+  manifest?: string;
+  digest?: string;
+  /** why nothing starts */
+  why?: string;
 }
 
 /** One name. */
@@ -2583,6 +2597,8 @@ export interface Kernel {
   spawn_depth?: number;
   /** OrphansKeep, or empty: the run's children are ended with it. */
   orphans?: string;
+  /** ends the run when its agent has only waited for mail and jobs for so long; 0: nothing does. */
+  idle_ns?: number;
 }
 
 /**
@@ -3684,7 +3700,8 @@ export interface AgentBudgetMethods {
 export interface AgentMailMethods {
   /**
    * Sends a message, which is durable when the call is answered. It needs a grant of kind send
-   * that covers the receiver. A full mailbox refuses it.
+   * that covers the receiver. A full mailbox refuses it. With wake it starts a run for a reserved
+   * name that has a manifest and that no run holds.
    */
   send(params: Omit<MailSendParams, "run">, options?: CallOptions): Promise<MailSendResult>;
   /**
@@ -4222,7 +4239,8 @@ export interface ClovedMailMethods {
 export interface ClovedNameMethods {
   /**
    * Keeps a name of the caller's, or for root of a user's, also while no run holds it: mail to it
-   * waits for a run that does. A repetition replaces the tags.
+   * waits for a run that does. With a manifest, mail with wake starts a run of it. A repetition
+   * replaces the tags and the manifest.
    */
   reserve(params: NameReserveParams, options?: CallOptions): Promise<NameResult>;
   /**

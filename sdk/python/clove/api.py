@@ -1218,6 +1218,9 @@ class Name:
     reserved: bool = False  # it is kept also without a run
     tags: list[str] = field(default_factory=list)  # of the reservation
     holders: list[NameHolder] = field(default_factory=list)  # the one whose turn is next comes first
+    manifest: str = ""  # of what mail with wake starts a run while none holds the name, held by digest; empty: none.
+    digest: str = ""
+    why: str = ""  # why nothing starts
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Name:
@@ -1228,6 +1231,9 @@ class Name:
             reserved=o.get("reserved") or False,
             tags=list(o.get("tags") or ()),
             holders=[NameHolder.read(x or {}) for x in o.get("holders") or ()],
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            why=o.get("why") or "",
         )
 
 
@@ -2166,10 +2172,13 @@ class MailMethods:
         trace: Optional[str] = None,
         asks: Optional[bool] = None,
         wait_ms: Optional[int] = None,
+        wake: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message, which is durable when the call is answered. It needs a grant
-        of kind send that covers the receiver. A full mailbox refuses it.
+        of kind send that covers the receiver. A full mailbox refuses it. With wake
+        it starts a run for a reserved name that has a manifest and that no run
+        holds.
 
         Args:
             to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
@@ -2180,6 +2189,7 @@ class MailMethods:
             trace: absent: a new one, or that of the message it answers
             asks: mail.answer waits for what the receiver replies
             wait_ms: while the mailbox is full, wait so long for place in it; 0: not at all
+            wake: start a run for the name if none holds it
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -2191,6 +2201,7 @@ class MailMethods:
             "trace": trace,
             "asks": asks,
             "wait_ms": wait_ms,
+            "wake": wake,
             "key": key,
         }
         return MailSendResult.read(self._call("mail.send", params))
@@ -3172,7 +3183,7 @@ METHODS: dict[str, Method] = {
     ),
     "mail.send": Method(
         "mail.send",
-        "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
+        "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it. With wake it starts a run for a reserved name that has a manifest and that no run holds.",
         [
             Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
             Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
@@ -3182,6 +3193,7 @@ METHODS: dict[str, Method] = {
             Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
             Param("asks", "bool", False, "mail.answer waits for what the receiver replies"),
             Param("wait_ms", "integer", False, "while the mailbox is full, wait so long for place in it; 0: not at all"),
+            Param("wake", "bool", False, "start a run for the name if none holds it"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),

@@ -440,6 +440,7 @@ class Kernel:
     stdin_from: str = ""
     spawn_depth: int = 0  # how many levels of runs may be below this one; 0: its children start none.
     orphans: str = ""  # OrphansKeep, or empty: the run's children are ended with it.
+    idle_ns: int = 0  # ends the run when its agent has only waited for mail and jobs for so long; 0: nothing does.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Kernel:
@@ -459,6 +460,7 @@ class Kernel:
             stdin_from=o.get("stdin_from") or "",
             spawn_depth=o.get("spawn_depth") or 0,
             orphans=o.get("orphans") or "",
+            idle_ns=o.get("idle_ns") or 0,
         )
 
 
@@ -2892,6 +2894,7 @@ class MailMethods:
         blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
+        wake: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
         """Sends a message to a run or a name of the caller's, or for root of a user's.
@@ -2905,6 +2908,7 @@ class MailMethods:
             blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
+            wake: start a run for the name if none holds it
             key: the same key gets the same answer again
         """
         params = {
@@ -2915,6 +2919,7 @@ class MailMethods:
             "blob": blob,
             "priority": priority,
             "expires_ms": expires_ms,
+            "wake": wake,
             "key": key,
         }
         return MailSendResult.read(await self._caller.call("mail.post", params))
@@ -2974,14 +2979,16 @@ class NameMethods:
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
         tags: Optional[Sequence[str]] = None,
+        manifest: Optional[str] = None,
         key: Optional[str] = None,
     ) -> NameResult:
         """Keeps a name of the caller's, or for root of a user's, also while no run
-        holds it: mail to it waits for a run that does. A repetition replaces the
-        tags.
+        holds it: mail to it waits for a run that does. With a manifest, mail with
+        wake starts a run of it. A repetition replaces the tags and the manifest.
 
         Args:
             owner: absent: the caller; only root names another
+            manifest: a manifest of the owner's and of the namespace, of which mail with wake starts a run; empty: none.
             key: the same key gets the same answer again
         """
         params = {
@@ -2989,6 +2996,7 @@ class NameMethods:
             "namespace": namespace,
             "name": name,
             "tags": tags,
+            "manifest": manifest,
             "key": key,
         }
         return NameResult.read(await self._caller.call("name.reserve", params))
