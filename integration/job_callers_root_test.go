@@ -184,7 +184,9 @@ func (s *calling) lastComeBack() {
 	var all []api.Job
 	for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
 		all = s.jobsOf(lastQueue)
-		held := slices.ContainsFunc(all, func(j api.Job) bool { return j.State != api.JobDelayed || j.Attempts != 1 || j.Why != "its holder ended" })
+		held := slices.ContainsFunc(all, func(j api.Job) bool {
+			return j.State != api.JobDelayed || j.Attempts != 1 || j.Why != "its holder ended"
+		})
 		if !held || time.Now().After(deadline) {
 			if held || len(all) != callingAgents {
 				s.t.Errorf("the jobs of agents that have ended: %+v", all)
