@@ -36,12 +36,15 @@ func (d *cloved) wakeable(name, namespace, script string, keys ...string) (manif
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	of := "m-" + name
-	dir := userDir(d.t, map[string]string{"a.py": script, "a.yaml": fmt.Sprintf("version: 1\nname: %s\nextends: sandboxed\nscript: a.py\nfiles: {volumes: [%q]}\nenvironment: {set: {PYTHONPATH: /opt/sdk}}\ngrants: [\"send:results\"]\nlimits: {memory: 64M, pids: 32, disk: 32M, stop_timeout: 2s}\nnamespace: %q\n%s\n",
-		of, sdk+":/opt/sdk:ro", namespace, strings.Join(keys, "\n"))})
+	of, within := "m-"+name, []string{}
+	if namespace != "" {
+		within, keys = []string{"--namespace", namespace}, append(keys, "namespace: "+namespace)
+	}
+	dir := userDir(d.t, map[string]string{"a.py": script, "a.yaml": fmt.Sprintf("version: 1\nname: %s\nextends: sandboxed\nscript: a.py\nfiles: {volumes: [%q]}\nenvironment: {set: {PYTHONPATH: /opt/sdk}}\ngrants: [\"send:results\"]\nlimits: {memory: 64M, pids: 32, disk: 32M, stop_timeout: 2s}\n%s\n",
+		of, sdk+":/opt/sdk:ro", strings.Join(keys, "\n"))})
 	d.ok("manifest", "add", filepath.Join(dir, "a.yaml"))
-	d.ok("name", "reserve", "--namespace", namespace, "results")
-	d.ok("name", "reserve", "--namespace", namespace, "--manifest", of, name)
+	d.ok(slices.Concat([]string{"name", "reserve"}, within, []string{"results"})...)
+	d.ok(slices.Concat([]string{"name", "reserve"}, within, []string{"--manifest", of, name})...)
 	return filepath.Join(dir, "a.yaml")
 }
 
