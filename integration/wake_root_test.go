@@ -4,7 +4,6 @@ package integration
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,12 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
-	"clove.run/clove/internal/testhost"
 )
 
 // answers is an agent that passes each message on to the name results, in the transaction that takes it.
@@ -36,22 +32,25 @@ func (d *cloved) wakeable(name, namespace, script string, keys ...string) (manif
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	of := "m-" + name
-	dir := userDir(d.t, map[string]string{"a.py": script, "a.yaml": fmt.Sprintf("version: 1\nname: %s\nextends: sandboxed\nscript: a.py\nfiles: {volumes: [%q]}\nenvironment: {set: {PYTHONPATH: /opt/sdk}}\ngrants: [\"send:results\"]\nlimits: {memory: 64M, pids: 32, disk: 32M, stop_timeout: 2s}\nnamespace: %q\n%s\n",
-		of, sdk+":/opt/sdk:ro", namespace, strings.Join(keys, "\n"))})
+	of, within := "m-"+name, []string{}
+	if namespace != "" {
+		within, keys = []string{"--namespace", namespace}, append(keys, "namespace: "+namespace)
+	}
+	dir := userDir(d.t, map[string]string{"a.py": script, "a.yaml": fmt.Sprintf("version: 1\nname: %s\nextends: sandboxed\nscript: a.py\nfiles: {volumes: [%q]}\nenvironment: {set: {PYTHONPATH: /opt/sdk}}\ngrants: [\"send:results\"]\nlimits: {memory: 64M, pids: 32, disk: 32M, stop_timeout: 2s}\n%s\n",
+		of, sdk+":/opt/sdk:ro", strings.Join(keys, "\n"))})
 	d.ok("manifest", "add", filepath.Join(dir, "a.yaml"))
-	d.ok("name", "reserve", "--namespace", namespace, "results")
-	d.ok("name", "reserve", "--namespace", namespace, "--manifest", of, name)
+	d.ok(slices.Concat([]string{"name", "reserve"}, within, []string{"results"})...)
+	d.ok(slices.Concat([]string{"name", "reserve"}, within, []string{"--manifest", of, name})...)
 	return filepath.Join(dir, "a.yaml")
 }
 
-// results are the bodies of what has come to the name results of a namespace.
-func (d *cloved) results(namespace string) (bodies []string) {
+// results are the bodies of what has come to the name results.
+func (d *cloved) results() (bodies []string) {
 	d.t.Helper()
 	var all api.MailReadResult
 	after := ""
 	for {
-		d.api(methods.MailRead.Name, map[string]any{"mailbox": "results", "namespace": namespace, "after": after}, &all)
+		d.api(methods.MailRead.Name, map[string]any{"mailbox": "results", "after": after}, &all)
 		for _, m := range all.Messages {
 			bodies = append(bodies, string(m.Body))
 		}
@@ -66,7 +65,7 @@ func (d *cloved) results(namespace string) (bodies []string) {
 // wakings are the runs that mail has started, as the audit log has them.
 func (d *cloved) wakings() int {
 	d.t.Helper()
-	return strings.Count(d.ok("audit", "query", "--json", "--method", "mail.wake"), `"mail.wake"`)
+	return strings.Count(d.ok("audit", "query", "--json", "--text", "mail.wake", "--last", "1000"), `"mail.wake"`)
 }
 
 // 64 senders in eight sandboxes start one run, which gets all that they have sent. Without wake they start none.
@@ -99,56 +98,16 @@ all = [threading.Thread(target=send, args=(n,)) for n in range(%d)]
 		want := 0
 		if wake {
 			want = 1
-			until(t, "all is handled", func() bool { return len(d.results("")) == 2*sandboxes*each })
+			until(t, "all is handled", func() bool { return len(d.results()) == 2*sandboxes*each })
 		}
 		if n := d.wakings(); n != want {
 			t.Errorf("wake %t: %d runs were started", wake, n)
 		}
 	}
-	if all := d.results(""); len(slices.Compact(all)) != 2*sandboxes*each {
+	if all := d.results(); len(slices.Compact(all)) != 2*sandboxes*each {
 		t.Errorf("%q", all)
 	}
 	d.ok(append([]string{"rm", "-f"}, strings.Fields(d.ok("ps", "-q"))...)...)
-}
-
-// cloved dies between the message and the start, before and behind each commit: the message starts one run, which
-// handles it once. The control is the same without a death.
-func TestWakeSurvivesKills(t *testing.T) {
-	f := newFaulty(t)
-	f.wakeable("helper", "", answers)
-	woken := 0
-	for i, point := range append([]failpoint{{}}, decided(methods.MailPost.Name, "wake")...) {
-		t.Run(point.name+point.at, func(t *testing.T) {
-			defer func(outer *testing.T) { f.t = outer }(f.t)
-			process := "cloved"
-			if point.name == "" {
-				process = ""
-			}
-			f.arm(t, point, process, "die")
-			s := &sharing{faulty: f, name: "woken"}
-			s.do(methods.MailPost.Name, map[string]any{"to": "helper", "body": i, "wake": true, "key": fmt.Sprint("send-", i)}, nil)
-			s.awaitFailure(process, point)
-			if process != "" {
-				f.stop(unix.SIGKILL)
-				f.serve()
-			}
-			until(t, "the message is handled", func() bool { return slices.Contains(f.results(""), fmt.Sprint(i)) })
-			woken++
-			if got := f.results(""); len(got) != woken || len(slices.Compact(got)) != woken {
-				t.Errorf("handled: %q", got)
-			}
-			if n := f.wakings(); n != woken {
-				t.Errorf("%d runs were started for %d messages", n, woken)
-			}
-			// Its agent waits, and is ended, so that the next message starts another.
-			live := strings.Fields(f.ok("ps", "-q", "--filter", "name=m-helper"))
-			if len(live) != 1 {
-				t.Fatalf("%q live", live)
-			}
-			f.ok("kill", live[0])
-			until(t, "it has gone", func() bool { return f.ok("ps", "-aq", "--filter", "name=m-helper") == "" })
-		})
-	}
 }
 
 // waking is a client that wakes a name.
@@ -204,57 +163,6 @@ func TestIdle(t *testing.T) {
 	d.ok("rm", "-f", "works", "holds", "has-mail", "waits", "asks")
 }
 
-// Messages come about when the runs of a name end for being idle: each is handled once, over many lives.
-func TestWakeMeetsIdle(t *testing.T) {
-	d := newCloved(t)
-	d.wakeable("helper", "", answers, "idle: 1s")
-	cycles := testhost.Sample(60, 30, 5)
-	for n := range cycles {
-		d.waking("helper", "", n)
-		until(t, "a message is handled", func() bool { return len(d.results("")) == n+1 })
-		time.Sleep(time.Second + time.Duration(rand.IntN(60)-20)*time.Millisecond)
-	}
-	all := d.results("")
-	if distinct := len(slices.Compact(slices.Clone(all))); len(all) != cycles || distinct != cycles {
-		t.Errorf("%d messages were handled, %d different: %q", len(all), distinct, all)
-	}
-	if n := d.wakings(); n < cycles/10 || n > cycles {
-		t.Errorf("%d runs for %d messages", n, cycles)
-	}
-	until(t, "the last one has ended", func() bool { return d.ok("ps", "-aq") == "" })
-}
-
-// A namespace whose runs never get to execute does not keep mail of another from starting one.
-func TestNamespacesWakeInTurn(t *testing.T) {
-	d := newCloved(t)
-	d.share = "128M"
-	d.stop(unix.SIGTERM)
-	d.serve()
-	for i := range 6 {
-		d.wakeable(fmt.Sprint("slow-", i), "many", answers)
-	}
-	d.wakeable("quick", "few", answers)
-	for i := range 6 {
-		d.waking(fmt.Sprint("slow-", i), "many", i)
-	}
-	d.waking("quick", "few", 7)
-	var queued int
-	until(t, "the other namespace has its run", func() bool {
-		list := d.list()
-		queued = 0
-		for _, run := range list {
-			if run.State == agent.StateQueued && run.Spec.Kernel.Namespace == "many" {
-				queued++
-			}
-		}
-		if queued > 2 {
-			t.Fatalf("%d runs of one namespace wait", queued)
-		}
-		return slices.ContainsFunc(list, func(run agent.Run) bool { return run.Spec.Kernel.Namespace == "few" })
-	})
-	d.ok(append([]string{"rm", "-f"}, strings.Fields(d.ok("ps", "-aq"))...)...)
-}
-
 // The name's manifest is the one of its reservation: another of the same name is not started, and neither is an
 // executable that has changed.
 func TestWakeStartsByDigest(t *testing.T) {
@@ -270,6 +178,6 @@ func TestWakeStartsByDigest(t *testing.T) {
 	}
 	d.ok("manifest", "add", file)
 	d.waking("helper", "", 1)
-	until(t, "the message is handled", func() bool { return len(d.results("")) == 1 })
+	until(t, "the message is handled", func() bool { return len(d.results()) == 1 })
 	d.ok(append([]string{"rm", "-f"}, strings.Fields(d.ok("ps", "-aq"))...)...)
 }
