@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
 )
 
@@ -200,7 +201,7 @@ func TestARunThatCannotBeEndedGetsMail(t *testing.T) {
 	answered := b.waits(r, agents.MailReceive.Name, api.MailReceiveParams{})
 	b.isIdle(r)
 	must(b.t, b.rings("helper", false))
-	b.engine.Resume(r.run.Spec.ID)
+	service.Resume(b.engine, r.run.Spec.ID)
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}

@@ -128,9 +128,9 @@ func (k *Kernel) idle(runs spawn.Runs) func(agent.Run) {
 		return nil
 	}
 	return func(run agent.Run) {
-		ends, err := k.engine.EndIdle(run, k.busy)
+		ends, err := service.EndIdle(k.engine, run, k.busy)
 		if err == nil && ends && runs.EndIdle(run.Spec.ID) != nil {
-			k.engine.Resume(run.Spec.ID)
+			service.Resume(k.engine, run.Spec.ID)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/settings"
 )
@@ -58,10 +60,15 @@ func TestFlagsForChildren(t *testing.T) {
 // and refused for others.
 func TestIdle(t *testing.T) {
 	b := interpreterBench(t)
-	b.cloved()
+	f := b.cloved()
+	f.answer(methods.RunStart.Name, api.RunResult{})
 	b.file("work/agent.py", "", 0o644)
-	if spec := b.spec("-d", "--agent-socket", "--idle", "90", "work/agent.py"); spec.Kernel.Idle != 90*time.Second {
-		t.Errorf("%s", spec.Kernel.Idle)
+	if status, _, stderr := b.clove("run", "-d", "--agent-socket", "--idle", "90", "work/agent.py"); status != 0 {
+		t.Fatal(stderr)
+	}
+	var asked api.StartParams
+	if f.heard(methods.RunStart.Name, &asked); asked.Spec.Kernel.Idle != 90*time.Second {
+		t.Errorf("%s", asked.Spec.Kernel.Idle)
 	}
 	for want, flags := range map[string][]string{
 		"start it with run -d, or omit --idle": {"--agent-socket", "--idle", "1m"}, "add --agent-socket or a grant": {"-d", "--idle", "1m"},

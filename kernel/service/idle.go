@@ -146,7 +146,7 @@ var errBusy = errors.New("the run is not idle")
 
 // EndIdle decides whether a run ends because its agent has only waited for the time of its spec. busy reports whether
 // there is something for it to do all the same. Once it has returned true the agent gets no more work, until Resume.
-func (e *Engine) EndIdle(run agent.Run, busy func(*Call) (bool, error)) (ends bool, err error) {
+func EndIdle(e *Engine, run agent.Run, busy func(*Call) (bool, error)) (ends bool, err error) {
 	a := e.attachmentOf(run.Spec.ID)
 	if a == nil || a.activity == nil {
 		return false, nil
@@ -163,7 +163,7 @@ func (e *Engine) EndIdle(run agent.Run, busy func(*Call) (bool, error)) (ends bo
 		return out, err
 	})
 	if err != nil {
-		e.Resume(run.Spec.ID)
+		Resume(e, run.Spec.ID)
 	}
 	if errors.Is(err, errBusy) {
 		return false, nil
@@ -172,7 +172,7 @@ func (e *Engine) EndIdle(run agent.Run, busy func(*Call) (bool, error)) (ends bo
 }
 
 // Resume gives the agent of a run work again that EndIdle has decided to end.
-func (e *Engine) Resume(run agent.ID) {
+func Resume(e *Engine, run agent.ID) {
 	a := e.attachmentOf(run)
 	if a == nil || a.activity == nil {
 		return
