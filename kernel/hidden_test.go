@@ -146,38 +146,27 @@ func (h hidden) asked(by *rig, id string) (answer string, took time.Duration) {
 	return strings.ReplaceAll(string(text)+answer, id, "ID"), took
 }
 
-// slower is by how much the thing itself is answered later than one that there is not: the median over pairs, which
-// are asked in turns because a machine is never the same for long. usual is the time of the others.
-func (h hidden) slower(by *rig, pairs int) (slower, usual time.Duration) {
-	apart, took := make([]time.Duration, pairs), make([]time.Duration, pairs)
-	for i := range pairs {
-		first, second := h.id, h.absent
-		if i%2 == 1 {
-			first, second = second, first
-		}
-		_, a := h.asked(by, first)
-		_, b := h.asked(by, second)
-		if i%2 == 1 {
-			a, b = b, a
-		}
-		apart[i], took[i] = a-b, b
-	}
-	slices.Sort(apart)
-	slices.Sort(took)
-	return apart[pairs/2], took[pairs/2]
-}
-
-// visible is the difference that a caller could see: it is a part of the time, or so long that a caller who asks often
-// sees it.
-func visible(slower, usual time.Duration) bool {
-	return slower.Abs() > max(usual/4, 40*time.Microsecond)
-}
-
-// What belongs to another namespace or owner is answered as what does not exist, and in the same time. A difference
-// counts if each of several measurements has it: a machine with other work has one now and then. The control is the
-// holder, to whom what is found comes visibly later than what is not.
+// What belongs to another namespace or owner is answered as what does not exist. That it takes the same time, a test of the
+// lane alone measures.
 func TestWhatIsHiddenIsAMiss(t *testing.T) {
+	t.Parallel()
 	r, all := newHolder(t)
+	for name, other := range strangers(r) {
+		for _, h := range all {
+			if h.user && name != "another owner" {
+				continue
+			}
+			got, _ := h.asked(other, h.id)
+			want, _ := h.asked(other, h.absent)
+			if got != want {
+				t.Errorf("%s, %s of %s: %q, and of none %q", name, h.method, h.what, got, want)
+			}
+		}
+	}
+}
+
+// strangers are runs to which what the holder has is hidden.
+func strangers(r *rig) map[string]*rig {
 	has := r.run.Spec.Kernel
 	has.Grants = append(slices.Clone(has.Grants), "send:job/*", "name:job/*")
 	others := map[string]*rig{}
@@ -190,36 +179,5 @@ func TestWhatIsHiddenIsAMiss(t *testing.T) {
 		run.Spec.Name = strings.ReplaceAll(name, " ", "-")
 		others[name] = r.as(run)
 	}
-	for _, h := range all {
-		for name, other := range others {
-			if h.user && name != "another owner" {
-				continue
-			}
-			got, _ := h.asked(other, h.id)
-			want, _ := h.asked(other, h.absent)
-			if got != want {
-				t.Errorf("%s, %s of %s: %q, and of none %q", name, h.method, h.what, got, want)
-			}
-			slower, usual := h.slower(other, 25)
-			for measured := 1; visible(slower, usual) && measured < 6; measured++ {
-				slower, usual = h.slower(other, 100)
-			}
-			if visible(slower, usual) {
-				t.Errorf("%s sees by the time of %s that there is %s: %s later than %s", name, h.method, h.what, slower, usual)
-			}
-		}
-	}
-	seen := 0
-	for _, h := range all {
-		switch h.method {
-		case agents.NameLookup.Name, agents.JobGet.Name, agents.StateGet.Name, methods.JobsShow.Name, agents.BlobRead.Name:
-			slower, usual := h.slower(r, 100)
-			if seen++; !visible(slower, usual) {
-				t.Errorf("control: the holder's %s of %s comes %s later than %s", h.method, h.what, slower, usual)
-			}
-		}
-	}
-	if seen < 5 {
-		t.Errorf("control: %d", seen)
-	}
+	return others
 }

@@ -139,15 +139,11 @@ func (g Grants) Spawning(c *service.Call, name string) (allowing grant.Grant, er
 
 // revocable returns a grant of the call's run, or one that its agent derived for a run below it.
 func (g Grants) revocable(c *service.Call, id string) (grant.Grant, error) {
-	own, err := held(c, id)
-	if err == nil || !c.Agent {
-		return own, err
-	}
-	given, getErr := store.Grants.Get(c.Tx, id)
-	if getErr == nil && given != nil && given.Giver == string(c.Run.Spec.ID) && g.Run != nil {
-		if run, found := g.Run(agent.ID(given.Holder)); found && Above(run, c.Run.Spec.ID) {
-			return *given, nil
+	return heldOr(c, id, func(given *grant.Grant) bool {
+		if !c.Agent || given.Giver != string(c.Run.Spec.ID) || g.Run == nil {
+			return false
 		}
-	}
-	return own, cmp.Or(getErr, err)
+		run, found := g.Run(agent.ID(given.Holder))
+		return found && Above(run, c.Run.Spec.ID)
+	})
 }

@@ -1,0 +1,74 @@
+//go:build root
+
+package kernel
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
+)
+
+// slower is by how much the thing itself is answered later than one that there is not: the median over pairs, which
+// are asked in turns because a machine is never the same for long. usual is the time of the others.
+func (h hidden) slower(by *rig, pairs int) (slower, usual time.Duration) {
+	apart, took := make([]time.Duration, pairs), make([]time.Duration, pairs)
+	for i := range pairs {
+		first, second := h.id, h.absent
+		if i%2 == 1 {
+			first, second = second, first
+		}
+		_, a := h.asked(by, first)
+		_, b := h.asked(by, second)
+		if i%2 == 1 {
+			a, b = b, a
+		}
+		apart[i], took[i] = a-b, b
+	}
+	slices.Sort(apart)
+	slices.Sort(took)
+	return apart[pairs/2], took[pairs/2]
+}
+
+// visible is the difference that a caller could see: it is a part of the time, or so long that a caller who asks often
+// sees it.
+func visible(slower, usual time.Duration) bool {
+	return slower.Abs() > max(usual/4, 40*time.Microsecond)
+}
+
+// What belongs to another namespace or owner is answered in the time of what does not exist. A difference
+// counts if each of several measurements has it: a machine with other work has one now and then. The control is the
+// holder, to whom what is found comes visibly later than what is not.
+func TestWhatIsHiddenTakesTheTimeOfAMiss(t *testing.T) {
+	r, all := newHolder(t)
+	others := strangers(r)
+	for _, h := range all {
+		for name, other := range others {
+			if h.user && name != "another owner" {
+				continue
+			}
+			slower, usual := h.slower(other, 25)
+			for measured := 1; visible(slower, usual) && measured < 6; measured++ {
+				slower, usual = h.slower(other, 100)
+			}
+			if visible(slower, usual) {
+				t.Errorf("%s sees by the time of %s that there is %s: %s later than %s", name, h.method, h.what, slower, usual)
+			}
+		}
+	}
+	seen := 0
+	for _, h := range all {
+		switch h.method {
+		case agents.NameLookup.Name, agents.JobGet.Name, agents.StateGet.Name, methods.JobsShow.Name, agents.BlobRead.Name:
+			slower, usual := h.slower(r, 100)
+			if seen++; !visible(slower, usual) {
+				t.Errorf("control: the holder's %s of %s comes %s later than %s", h.method, h.what, slower, usual)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("control: %d", seen)
+	}
+}
