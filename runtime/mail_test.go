@@ -94,6 +94,9 @@ func TestLinesAreMessages(t *testing.T) {
 			if n, err := m.out.Write([]byte(part)); n != len(part) || err != nil {
 				t.Fatal(n, err)
 			}
+			if cap(m.out.line) > 2*api.BodyMost {
+				t.Errorf("%.20q: a line keeps %d bytes", row.text, cap(m.out.line))
+			}
 		}
 		m.out.finish()
 		var bodies []string
