@@ -4,12 +4,15 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -110,6 +113,46 @@ all = [threading.Thread(target=send, args=(n,)) for n in range(%d)]
 	d.ok(append([]string{"rm", "-f"}, strings.Fields(d.ok("ps", "-q"))...)...)
 }
 
+// cloved dies between the message and the start, before and behind each commit: the message starts one run, which
+// handles it once. The control is the same without a death.
+func TestWakeSurvivesKills(t *testing.T) {
+	f := newFaulty(t)
+	f.wakeable("helper", "", answers)
+	woken := 0
+	for i, point := range append([]failpoint{{}}, decided(methods.MailPost.Name, "wake")...) {
+		t.Run(point.name+point.at, func(t *testing.T) {
+			defer func(outer *testing.T) { f.t = outer }(f.t)
+			process := "cloved"
+			if point.name == "" {
+				process = ""
+			}
+			f.arm(t, point, process, "die")
+			s := &sharing{faulty: f, name: "woken"}
+			s.do(methods.MailPost.Name, map[string]any{"to": "helper", "body": i, "wake": true, "key": fmt.Sprint("send-", i)}, nil)
+			s.awaitFailure(process, point)
+			if process != "" {
+				f.stop(unix.SIGKILL)
+				f.serve()
+			}
+			until(t, "the message is handled", func() bool { return slices.Contains(f.results(), fmt.Sprint(i)) })
+			woken++
+			if got := f.results(); len(got) != woken || len(slices.Compact(got)) != woken {
+				t.Errorf("handled: %q", got)
+			}
+			if n := f.wakings(); n != woken {
+				t.Errorf("%d runs were started for %d messages", n, woken)
+			}
+			// Its agent waits, and is ended, so that the next message starts another.
+			live := strings.Fields(f.ok("ps", "-q", "--filter", "name=m-helper"))
+			if len(live) != 1 {
+				t.Fatalf("%q live", live)
+			}
+			f.ok("kill", live[0])
+			until(t, "it has gone", func() bool { return f.ok("ps", "-aq", "--filter", "name=m-helper") == "" })
+		})
+	}
+}
+
 // waking is a client that wakes a name.
 func (d *cloved) waking(name, namespace string, body any) {
 	d.t.Helper()
@@ -161,6 +204,93 @@ func TestIdle(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	d.ok("rm", "-f", "works", "holds", "has-mail", "waits", "asks")
+}
+
+// Messages come about when the runs of a name end for being idle: each is handled once, over many lives.
+func TestWakeMeetsIdle(t *testing.T) {
+	d := newCloved(t)
+	const names, each = 5, 6
+	type helper struct {
+		sent, handled int
+		next          time.Time
+	}
+	var helpers [names]helper
+	for n := range helpers {
+		d.wakeable(fmt.Sprint("helper-", n), "", answers, "idle: 1s")
+	}
+	until(t, "all messages are handled", func() bool {
+		counts, done := map[string]int{}, 0
+		for _, body := range d.results() {
+			name, _, _ := strings.Cut(strings.Trim(body, `"`), " ")
+			counts[name]++
+		}
+		for n := range helpers {
+			h, name := &helpers[n], fmt.Sprint("helper-", n)
+			switch {
+			case counts[name] > h.handled:
+				h.handled = counts[name]
+				h.next = time.Now().Add(time.Second + time.Duration(rand.IntN(200)-150)*time.Millisecond)
+			case h.handled == h.sent && h.sent < each && time.Now().After(h.next):
+				d.waking(name, "", fmt.Sprint(name, " ", h.sent))
+				h.sent++
+			}
+			if h.handled >= each {
+				done++
+			}
+		}
+		return done == names
+	})
+	until(t, "the last one has ended", func() bool { return d.ok("ps", "-aq") == "" })
+	all := d.results()
+	if distinct := len(slices.Compact(slices.Clone(all))); len(all) != names*each || distinct != names*each {
+		t.Errorf("%d messages were handled, %d different: %q", len(all), distinct, all)
+	}
+	if n := d.wakings(); n < names || n > names*each {
+		t.Errorf("%d runs for %d messages", n, names*each)
+	} else {
+		t.Logf("%d runs for %d messages", n, names*each)
+	}
+}
+
+// A namespace whose runs never get to execute does not keep mail of another from starting one.
+func TestNamespacesWakeInTurn(t *testing.T) {
+	d := newCloved(t)
+	d.share = "128M"
+	d.stop(unix.SIGTERM)
+	d.serve()
+	const slow = 6
+	for i := range slow {
+		d.wakeable(fmt.Sprint("slow-", i), "many", answers)
+	}
+	d.wakeable("quick", "few", answers)
+	for i := range slow {
+		d.waking(fmt.Sprint("slow-", i), "many", i)
+	}
+	d.waking("quick", "few", slow)
+	before := 0 // in the last look, which may have met a run on its way to its start
+	until(t, "the other namespace has its run", func() bool {
+		list, queued := d.list(), 0
+		for _, run := range list {
+			if run.State == agent.StateQueued && run.Spec.Kernel.Namespace == "many" {
+				queued++
+			}
+		}
+		if min(queued, before) > 2 {
+			t.Fatalf("%d runs of one namespace wait", queued)
+		}
+		before = queued
+		return slices.ContainsFunc(list, func(run agent.Run) bool { return run.Spec.Kernel.Namespace == "few" })
+	})
+	for i := range slow {
+		d.ok("name", "rm", "--namespace", "many", fmt.Sprint("slow-", i))
+	}
+	d.ok("name", "rm", "--namespace", "few", "quick")
+	until(t, "all are removed", func() bool {
+		for _, id := range strings.Fields(d.ok("ps", "-aq")) {
+			d.clove("rm", "-f", id) // it may have gone
+		}
+		return d.ok("ps", "-aq") == ""
+	})
 }
 
 // The name's manifest is the one of its reservation: another of the same name is not started, and neither is an
