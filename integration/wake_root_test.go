@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // answers is an agent that passes each message on to the name results, in the transaction that takes it.
@@ -50,10 +52,22 @@ func (d *cloved) wakeable(name, namespace, script string, keys ...string) (manif
 // results are the bodies of what has come to the name results.
 func (d *cloved) results() (bodies []string) {
 	d.t.Helper()
-	var all api.MailReadResult
-	after := ""
-	for {
-		d.api(methods.MailRead.Name, map[string]any{"mailbox": "results", "after": after}, &all)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	c, err := client.Dial(ctx, d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	for after := ""; ; {
+		var all api.MailReadResult
+		err := c.Call(ctx, methods.MailRead.Name, map[string]any{"mailbox": "results", "after": after}, &all)
+		if err != nil && api.ErrorOf(err).Code == api.CodeNotFound {
+			return nil // no message has ever come
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
 		for _, m := range all.Messages {
 			bodies = append(bodies, string(m.Body))
 		}
