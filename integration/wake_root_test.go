@@ -266,47 +266,6 @@ func TestWakeMeetsIdle(t *testing.T) {
 	}
 }
 
-// A namespace whose runs never get to execute does not keep mail of another from starting one.
-func TestNamespacesWakeInTurn(t *testing.T) {
-	d := newCloved(t)
-	d.share = "128M"
-	d.stop(unix.SIGTERM)
-	d.serve()
-	const slow = 6
-	for i := range slow {
-		d.wakeable(fmt.Sprint("slow-", i), "many", answers)
-	}
-	d.wakeable("quick", "few", answers)
-	for i := range slow {
-		d.waking(fmt.Sprint("slow-", i), "many", i)
-	}
-	d.waking("quick", "few", slow)
-	before := 0 // in the last look, which may have met a run on its way to its start
-	until(t, "the other namespace has its run", func() bool {
-		list, queued := d.list(), 0
-		for _, run := range list {
-			if run.State == agent.StateQueued && run.Spec.Kernel.Namespace == "many" {
-				queued++
-			}
-		}
-		if min(queued, before) > 2 {
-			t.Fatalf("%d runs of one namespace wait", queued)
-		}
-		before = queued
-		return slices.ContainsFunc(list, func(run agent.Run) bool { return run.Spec.Kernel.Namespace == "few" })
-	})
-	for i := range slow {
-		d.ok("name", "rm", "--namespace", "many", fmt.Sprint("slow-", i))
-	}
-	d.ok("name", "rm", "--namespace", "few", "quick")
-	until(t, "all are removed", func() bool {
-		for _, id := range strings.Fields(d.ok("ps", "-aq")) {
-			d.clove("rm", "-f", id) // it may have gone
-		}
-		return d.ok("ps", "-aq") == ""
-	})
-}
-
 // The name's manifest is the one of its reservation: another of the same name is not started, and neither is an
 // executable that has changed.
 func TestWakeStartsByDigest(t *testing.T) {
