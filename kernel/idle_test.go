@@ -14,7 +14,7 @@ import (
 )
 
 // shortIdle is less than a spec may have.
-const shortIdle = 100 * time.Millisecond
+const shortIdle = 40 * time.Millisecond
 
 // rests is a bell whose runs are ended when they are idle. The test ends them.
 func rests(t *testing.T) *bell {
@@ -115,7 +115,7 @@ func TestOnlyAWaitingAgentIsIdle(t *testing.T) {
 		"works": {false, func(*bell, *rig) {}},
 		"works between two waits": {false, func(b *bell, r *rig) {
 			for range 5 {
-				_, _ = r.asAgent(agents.MailReceive.Name, api.MailReceiveParams{Within: api.Within{WithinMS: 30}})
+				_, _ = r.asAgent(agents.MailReceive.Name, api.MailReceiveParams{Within: api.Within{WithinMS: 15}})
 				_, err := r.asAgent(agents.GrantList.Name, api.Nothing{})
 				must(b.t, err)
 			}
