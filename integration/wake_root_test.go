@@ -3,7 +3,9 @@
 package integration
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // answers is an agent that passes each message on to the name results, in the transaction that takes it.
@@ -47,10 +52,22 @@ func (d *cloved) wakeable(name, namespace, script string, keys ...string) (manif
 // results are the bodies of what has come to the name results.
 func (d *cloved) results() (bodies []string) {
 	d.t.Helper()
-	var all api.MailReadResult
-	after := ""
-	for {
-		d.api(methods.MailRead.Name, map[string]any{"mailbox": "results", "after": after}, &all)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	c, err := client.Dial(ctx, d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	for after := ""; ; {
+		var all api.MailReadResult
+		err := c.Call(ctx, methods.MailRead.Name, map[string]any{"mailbox": "results", "after": after}, &all)
+		if err != nil && api.ErrorOf(err).Code == api.CodeNotFound {
+			return nil // no message has ever come
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
 		for _, m := range all.Messages {
 			bodies = append(bodies, string(m.Body))
 		}
@@ -110,6 +127,46 @@ all = [threading.Thread(target=send, args=(n,)) for n in range(%d)]
 	d.ok(append([]string{"rm", "-f"}, strings.Fields(d.ok("ps", "-q"))...)...)
 }
 
+// cloved dies between the message and the start, before and behind each commit: the message starts one run, which
+// handles it once. The control is the same without a death.
+func TestWakeSurvivesKills(t *testing.T) {
+	f := newFaulty(t)
+	f.wakeable("helper", "", answers)
+	woken := 0
+	for i, point := range append([]failpoint{{}}, decided(methods.MailPost.Name, "wake")...) {
+		t.Run(point.name+point.at, func(t *testing.T) {
+			defer func(outer *testing.T) { f.t = outer }(f.t)
+			process := "cloved"
+			if point.name == "" {
+				process = ""
+			}
+			f.arm(t, point, process, "die")
+			s := &sharing{faulty: f, name: "woken"}
+			s.do(methods.MailPost.Name, map[string]any{"to": "helper", "body": i, "wake": true, "key": fmt.Sprint("send-", i)}, nil)
+			s.awaitFailure(process, point)
+			if process != "" {
+				f.stop(unix.SIGKILL)
+				f.serve()
+			}
+			until(t, "the message is handled", func() bool { return slices.Contains(f.results(), fmt.Sprint(i)) })
+			woken++
+			if got := f.results(); len(got) != woken || len(slices.Compact(got)) != woken {
+				t.Errorf("handled: %q", got)
+			}
+			if n := f.wakings(); n != woken {
+				t.Errorf("%d runs were started for %d messages", n, woken)
+			}
+			// Its agent waits, and is ended, so that the next message starts another.
+			live := strings.Fields(f.ok("ps", "-q", "--filter", "name=m-helper"))
+			if len(live) != 1 {
+				t.Fatalf("%q live", live)
+			}
+			f.ok("kill", live[0])
+			until(t, "it has gone", func() bool { return f.ok("ps", "-aq", "--filter", "name=m-helper") == "" })
+		})
+	}
+}
+
 // waking is a client that wakes a name.
 func (d *cloved) waking(name, namespace string, body any) {
 	d.t.Helper()
@@ -161,6 +218,52 @@ func TestIdle(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	d.ok("rm", "-f", "works", "holds", "has-mail", "waits", "asks")
+}
+
+// Messages come about when the runs of a name end for being idle: each is handled once, over many lives.
+func TestWakeMeetsIdle(t *testing.T) {
+	d := newCloved(t)
+	const names, each = 5, 6
+	type helper struct {
+		sent, handled int
+		next          time.Time
+	}
+	var helpers [names]helper
+	for n := range helpers {
+		d.wakeable(fmt.Sprint("helper-", n), "", answers, "idle: 1s")
+	}
+	until(t, "all messages are handled", func() bool {
+		counts, done := map[string]int{}, 0
+		for _, body := range d.results() {
+			name, _, _ := strings.Cut(strings.Trim(body, `"`), " ")
+			counts[name]++
+		}
+		for n := range helpers {
+			h, name := &helpers[n], fmt.Sprint("helper-", n)
+			switch {
+			case counts[name] > h.handled:
+				h.handled = counts[name]
+				h.next = time.Now().Add(time.Second + time.Duration(rand.IntN(200)-150)*time.Millisecond)
+			case h.handled == h.sent && h.sent < each && time.Now().After(h.next):
+				d.waking(name, "", fmt.Sprint(name, " ", h.sent))
+				h.sent++
+			}
+			if h.handled >= each {
+				done++
+			}
+		}
+		return done == names
+	})
+	until(t, "the last one has ended", func() bool { return d.ok("ps", "-aq") == "" })
+	all := d.results()
+	if distinct := len(slices.Compact(slices.Clone(all))); len(all) != names*each || distinct != names*each {
+		t.Errorf("%d messages were handled, %d different: %q", len(all), distinct, all)
+	}
+	if n := d.wakings(); n < names || n > names*each {
+		t.Errorf("%d runs for %d messages", n, names*each)
+	} else {
+		t.Logf("%d runs for %d messages", n, names*each)
+	}
 }
 
 // The name's manifest is the one of its reservation: another of the same name is not started, and neither is an
