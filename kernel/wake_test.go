@@ -14,6 +14,7 @@ import (
 
 // bell is a shop with a reserved name that mail wakes, and an agent that may send to it.
 type bell struct {
+	idle time.Duration // of its runs; 0: shortIdle
 	*shop
 	sender agent.Run
 }
