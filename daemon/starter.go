@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,11 +122,17 @@ func reap(command *exec.Cmd) {
 
 // failures is the file that a supervisor's stderr goes to: a crash is written there. It is
 // appended to, so that the crash of an earlier start is still there after a restart.
-func (p processes) failures(logDir string) (*os.File, error) {
-	if err := os.MkdirAll(logDir, 0o700); err != nil {
-		return nil, err
+func (p processes) failures(logDir string) (file *os.File, err error) {
+	for range 3 { // the run may be removed at this moment, and its log with it: the supervisor finds that
+		if err = os.MkdirAll(logDir, 0o700); err != nil {
+			return nil, err
+		}
+		file, err = os.OpenFile(filepath.Join(logDir, runtime.SupervisorOutput), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	return os.OpenFile(filepath.Join(logDir, runtime.SupervisorOutput), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return file, err
 }
 
 // FindClove looks for the clove that belongs to this cloved: first beside it, where the
