@@ -155,10 +155,12 @@ func TestSlowClientsCostLittle(t *testing.T) {
 // at once, and the others are answered when cloved goes on.
 func TestCallsWaitForAStoppedCloved(t *testing.T) {
 	d := newCloved(t)
-	r := d.start(self("--name=overfill", "--network=none", "--agent-socket"), "sh", "-c", "read go; exec "+agentInside+" "+agentWord+" overfill")
-	until(t, "it runs", func() bool {
-		return d.clove("inspect", "overfill").code == 0 && d.inspect("overfill").State == agent.StateRunning
-	})
+	const one = `{"jsonrpc":"2.0","id":1,"method":"agent.get","params":{}}`
+	r := d.start(self("--name=overfill", "--network=none", "--agent-socket"), "sh", "-c",
+		"(echo '"+one+"'; sleep 1) | "+agentInside+" "+agentWord+" calls | (read up; read answer; echo \"$answer\"); read go; exec "+agentInside+" "+agentWord+" overfill")
+	if line := r.line(); !strings.Contains(line, "result") { // until then the supervisor may still give cloved the channel
+		t.Fatalf("%q", line)
+	}
 	if err := d.cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
