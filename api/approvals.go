@@ -36,7 +36,6 @@ type Approval struct {
 	Owner     uint32           `json:"owner"`             // of the run
 	Namespace string           `json:"namespace,omitempty"`
 	What      string           `json:"what" col:"WHAT"`     // in full: the target, or the method with its parameters
-	Says      string           `json:"says,omitempty"`      // the agent's own words
 	Rule      string           `json:"rule,omitempty"`      // what a yes would allow
 	Digest    string           `json:"digest"`              // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"` // when

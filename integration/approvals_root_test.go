@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestAConnectionWaitsForAYes(t *testing.T) {
 	n := newInternet(t, d.host)
 	d.serve()
 	const get = "curl -sS -m 60 http://api.example.com/; echo $?"
-	if r := d.agent([]string{"--network", "allowlist"}, "sh", "-c", get); strings.Contains(r.stdout, "0\n") && n.visited("tcp "+siteAddress+":80") {
+	if r := d.agent([]string{"--network", "allowlist"}, "sh", "-c", get); n.visited("tcp " + siteAddress + ":80") {
 		t.Errorf("control: %s", r.stdout)
 	}
 	sent := n.capture(t)
@@ -53,16 +54,20 @@ func TestAConnectionWaitsForAYes(t *testing.T) {
 	if asked = d.question(t); asked.Agent != "waits" {
 		t.Errorf("behind the kill: %+v", asked)
 	}
-	for _, p := range sent.sent() {
-		if strings.HasPrefix(p.String(), "udp "+resolverAddress) {
-			t.Errorf("%s has left before the yes", p)
-		}
+	asks := func() bool {
+		return slices.ContainsFunc(sent.sent(), func(p packet) bool { return strings.HasPrefix(p.String(), "udp "+resolverAddress) })
+	}
+	if asks() {
+		t.Error("a question for the name has left before the yes")
 	}
 	shown := d.ok("approvals", "allow", asked.ID[:6])
 	if !strings.Contains(shown, "adds the rule --allow api.example.com:80") {
 		t.Errorf("%s", shown)
 	}
 	d.ok("wait", "waits")
+	if !asks() { // the control of the capture
+		t.Error("no question for the name has left behind the yes")
+	}
 	if out := d.ok("logs", "waits"); !strings.HasSuffix(out, "0\n") || !n.visited("tcp "+siteAddress+":80") {
 		t.Errorf("%s", out)
 	}

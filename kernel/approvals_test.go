@@ -97,7 +97,7 @@ func TestAYesIsANetGrant(t *testing.T) {
 
 // An answer is for what was seen, by a user who may allow it, in time, and never by an agent. The control is an answer
 // that is taken.
-func TestWhoAnswers(t *testing.T) {
+func TestAnAnswerIsForWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	r := asking(t)
 	asked, err := r.asksFor("api.example.com:443")

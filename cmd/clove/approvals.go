@@ -26,13 +26,13 @@ func approvalsCommand() command {
 			{line: "clove approvals deny [--reason TEXT] [--json] ID", act: answer(false)},
 		},
 		description: "An agent that was started with --ask asks people about what no rule decides, and waits. allow lets it do exactly what is shown,\n" +
-			"to the end of the run or for TIME, such as 1h; deny refuses it, and the agent reads TEXT. ID may be as much of the beginning as is\n" +
-			"unique. STATE is waiting, allowed, denied, expired or gone. Root answers for all users.",
+			"to the end of the run or for TIME, such as 1h; deny refuses it. TEXT is kept with the answer. Of a question that waits, as much of\n" +
+			"the beginning of its ID as is unique is enough. STATE is waiting, allowed, denied, expired or gone. Root answers for all users.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagJobState, Usage: "list: those in this state"},
 			&cli.StringFlag{Name: flagRun, Usage: "list: those of this run"},
 			value("", flagFor, "", "allow: how long it holds", "to the end of the run"),
-			&cli.StringFlag{Name: flagReason, Usage: "allow, deny: why; the agent reads it"},
+			&cli.StringFlag{Name: flagReason, Usage: "allow, deny: why; it is kept with the answer"},
 			jsonFlag("print JSON"),
 		},
 	}
@@ -61,9 +61,6 @@ func showQuestion(s *screen, l *line, r api.ApprovalResult) error {
 // questionLines are a question as people read it. What an agent chose is quoted.
 func questionLines(a api.Approval) (lines []any) {
 	lines = append(lines, fmt.Sprintf("%s asks to %s", agentText(a), quoted(a.What)))
-	if a.Says != "" {
-		lines = append(lines, "  it says: "+quoted(a.Says))
-	}
 	if a.Rule != "" {
 		lines = append(lines, fmt.Sprintf("  a yes adds the rule --allow %s to this run, and nothing else", quoted(a.Rule)))
 	}

@@ -2067,8 +2067,6 @@ export interface Approval {
   namespace?: string;
   /** in full: the target, or the method with its parameters */
   what: string;
-  /** the agent's own words */
-  says?: string;
   /** what a yes would allow */
   rule?: string;
   /** of all of the above but the state */

@@ -1298,7 +1298,6 @@ class Approval:
     owner: int = 0  # of the run
     namespace: str = ""
     what: str = ""  # in full: the target, or the method with its parameters
-    says: str = ""  # the agent's own words
     rule: str = ""  # what a yes would allow
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
@@ -1318,7 +1317,6 @@ class Approval:
             owner=o.get("owner") or 0,
             namespace=o.get("namespace") or "",
             what=o.get("what") or "",
-            says=o.get("says") or "",
             rule=o.get("rule") or "",
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
