@@ -1,11 +1,14 @@
 package lease
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
+	"clove.run/clove/store"
 )
 
 // traceMost bounds a trace, in bytes.
@@ -43,4 +46,19 @@ func CheckResult(result *json.RawMessage) (err error) {
 		err = api.Failure(api.CodeTooLarge, "keep larger ones as blobs, with blob.open, and name those", "a result is JSON of at most %d bytes", api.JobResultMost)
 	}
 	return err
+}
+
+// Holdings are the references to blobs of all messages, dead letters and jobs, for blob.Check.
+func Holdings(tx *store.KernelTx) (holdings []blob.Holding, err error) {
+	boxes, err := Boxes.Below(tx, "")
+	for _, b := range boxes {
+		for _, table := range all {
+			in, terr := table.Below(tx, b.ID()+"/")
+			err = cmp.Or(err, terr)
+			for _, m := range in {
+				holdings = append(holdings, blob.Holding{Owner: b.Owner, Holder: m.Holder(), Blob: m.Blob}, blob.Holding{Owner: b.Owner, Holder: m.Holder(), Blob: m.result()})
+			}
+		}
+	}
+	return holdings, err
 }
