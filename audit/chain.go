@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"clove.run/clove/agent"
 )
 
 // Chain leads from records to those from which they follow. It reads the log from its end back, and goes on
@@ -20,6 +22,9 @@ type Chain struct {
 	Queued []Entry
 	// May chooses the records that there are for the caller; nil: all.
 	May func(Entry) bool
+	// Glance refuses a record by its run and its line, before it is read: what is not there for the caller then takes
+	// the time of what there is not; nil: all are read.
+	Glance func(run agent.ID, line []byte) bool
 	// Most bounds how many bytes of the log are looked at, over all.
 	Most int64
 
@@ -136,7 +141,7 @@ func (c *Chain) within(segment, from, to int, texts []string, is func(Entry) boo
 		}
 		for _, at := range slices.Backward(places(c.text[begin:min(len(c.text), end+len(texts[0])-1)], texts[0])) {
 			line, behind := c.line(begin + at)
-			if !has(line, texts[1:]) {
+			if !has(line, texts[1:]) || c.Glance != nil && !c.Glance(runOf(line), line) {
 				continue
 			}
 			if r, err := parse(line); err == nil && r.Number <= c.last && is(r.Entry) {
@@ -159,6 +164,13 @@ func (c *Chain) line(place int) ([]byte, int) {
 
 func has(line []byte, texts []string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return !bytes.Contains(line, []byte(text)) })
+}
+
+// runOf is the run of a record's line; empty: it has none. A text in a record has no quotes that are not escaped.
+func runOf(line []byte) agent.ID {
+	_, behind, _ := bytes.Cut(line, []byte(`"run":"`))
+	run, _, _ := bytes.Cut(behind, []byte(`"`))
+	return agent.ID(run)
 }
 
 // load reads a segment. One that was removed meanwhile is empty.

@@ -194,15 +194,24 @@ func (b Table[V]) Page(t *KernelTx, prefix, after string, limit int) (page []*V,
 	return page, next, err
 }
 
-// Indexed returns the values that have a term in an index, in the order of their keys. index
-// is the bucket of one of the table's indexes.
-func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error) {
+// Keys returns the keys of the values that have a term in an index, in their order. It reads none of the values.
+func (b Table[V]) Keys(t *KernelTx, index, term string) (all []string, err error) {
 	prefix := string(indexKey(term, ""))
 	rows, err := t.below([]byte(index), prefix)
 	for _, r := range rows {
-		v, err := b.Get(t, strings.TrimPrefix(string(r.key), prefix))
+		all = append(all, strings.TrimPrefix(string(r.key), prefix))
+	}
+	return all, err
+}
+
+// Indexed returns the values that have a term in an index, in the order of their keys. index
+// is the bucket of one of the table's indexes.
+func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error) {
+	keys, err := b.Keys(t, index, term)
+	for _, key := range keys {
+		v, err := b.Get(t, key)
 		if err == nil && v == nil {
-			err = fmt.Errorf("%w: %q of %s is of no %s", errDamaged, r.key, index, b.Noun)
+			err = fmt.Errorf("%w: %q in %s is of no %s", errDamaged, key, index, b.Noun)
 		}
 		if err != nil {
 			return nil, err
@@ -214,8 +223,8 @@ func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error)
 
 // Count is how many values have a term in an index. It reads none of them.
 func (b Table[V]) Count(t *KernelTx, index, term string) (int, error) {
-	rows, err := t.below([]byte(index), string(indexKey(term, "")))
-	return len(rows), err
+	keys, err := b.Keys(t, index, term)
+	return len(keys), err
 }
 
 // Ordered returns the values whose terms in an index begin with prefix, and are at most upTo where that is not

@@ -71,16 +71,20 @@ func add(tx *store.KernelTx, r *Row) error {
 	return Rows.Put(tx, r)
 }
 
-// find returns an event by its id; nil: there is none, or it is not kept.
-func find(tx *store.KernelTx, id string) (*Row, error) {
+// find returns an event by its id, if its run is one that sees chooses; nil: there is none, or it is not kept. An event
+// of another run is not read: that would take longer than to find none.
+func find(tx *store.KernelTx, id string, sees func(agent.ID) bool) (*Row, error) {
 	if !agent.ID(id).Valid() {
 		return nil, nil
 	}
-	found, err := Rows.Indexed(tx, byID, id)
-	if len(found) == 0 {
+	keys, err := Rows.Keys(tx, byID, id)
+	if err != nil || len(keys) == 0 {
 		return nil, err
 	}
-	return found[0], err
+	if run, _, _ := strings.Cut(keys[0], "/"); !sees(agent.ID(run)) {
+		return nil, nil
+	}
+	return Rows.Get(tx, keys[0])
 }
 
 // kindPrefix begins the kinds of agents' events: no event of clove's own has it.

@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"clove.run/clove/agent"
@@ -134,11 +135,11 @@ func missing(id string) error {
 // kept returns the id of the call that appended an event or sent a message which kernel.db has and the agent may
 // see; empty: there is none.
 func (e *Events) kept(c *service.Call, id string) (call string, err error) {
-	row, err := find(c.Tx, id)
+	row, err := find(c.Tx, id, func(run agent.ID) bool { return e.sees(c.Caller, run) })
 	if err != nil {
 		return "", err
 	}
-	if row != nil && e.sees(c.Caller, row.Run) {
+	if row != nil {
 		return row.ID, nil
 	}
 	m, err := lease.Find(c.Tx, lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID), id)
@@ -171,6 +172,17 @@ func (e *Events) may(c service.Caller) func(audit.Entry) bool {
 	}
 }
 
+// glance is the part of may that a line shows before it is read; nil: nothing.
+func (e *Events) glance(c service.Caller) func(agent.ID, []byte) bool {
+	if !c.Agent {
+		return nil
+	}
+	owner, box := fmt.Appendf(nil, `"owner":%d,`, c.Run.Owner.UID), []byte(lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID).ID()+"/")
+	return func(run agent.ID, line []byte) bool {
+		return bytes.Contains(line, owner) && (run != "" && e.sees(c, run) || bytes.Contains(line, box))
+	}
+}
+
 // Bounds of what is read of the log for one call.
 const (
 	forAgents = 32 << 20
@@ -184,7 +196,7 @@ func (e *Events) chain(c *service.Call) (*audit.Chain, error) {
 		most = forAgents
 	}
 	queued, err := e.engine.Queued()
-	return &audit.Chain{Dir: e.Dir, Queued: queued, May: e.may(c.Caller), Most: most}, err
+	return &audit.Chain{Dir: e.Dir, Queued: queued, May: e.may(c.Caller), Glance: e.glance(c.Caller), Most: most}, err
 }
 
 // enter waits for a place to read the log.

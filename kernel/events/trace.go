@@ -146,11 +146,11 @@ func stepOf(r audit.Entry) api.TraceStep {
 func (e *Events) bodies(steps []api.TraceStep) error {
 	return e.engine.Look(service.Caller{}, func(look *service.Call) error {
 		for i := range steps {
-			row, err := find(look.Tx, steps[i].ID)
+			row, err := find(look.Tx, steps[i].ID, func(run agent.ID) bool { return run == steps[i].Run })
 			if err != nil {
 				return err
 			}
-			if row != nil && row.Run == steps[i].Run {
+			if row != nil {
 				steps[i].Body = row.Body
 			}
 		}
