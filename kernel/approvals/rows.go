@@ -39,6 +39,9 @@ var Rows = store.Table[Row]{
 	Bucket: "approvals", Noun: "approval", OfRun: true,
 	Key: func(r *Row) string { return store.RunKey(r.Run, r.ID) },
 	Sound: func(r *Row) error {
+		if _, known := kinds[r.Kind]; !known {
+			return errors.New("it is of no kind that there is")
+		}
 		if !r.Run.Valid() || r.ID == "" || r.Digest == "" || r.What == "" || r.Expires.IsZero() {
 			return errors.New("it has no run, no question or no end")
 		}

@@ -96,10 +96,11 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 	if p.Kind != api.ApproveNet || p.What == "" || len(p.What) > whatMost || p.Rule == "" || len(p.Rule) > whatMost || waits < 0 || waits > lastsMost {
 		return result, out, api.Failure(api.CodeParams, "", "it is no question about the network")
 	}
-	if err := a.allowed(p.Rule, run.Owner); err != nil {
+	made := Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
+	if err := kinds[p.Kind].may(a, &made, run.Owner); err != nil {
 		return result, out, err
 	}
-	r, err := a.enter(c, run, Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}, waits)
+	r, err := a.enter(c, run, made, waits)
 	if err != nil {
 		return result, out, err
 	}
@@ -115,7 +116,7 @@ func (a *Approvals) due(out *service.Outcome, r *Row) {
 	}
 }
 
-// allowed refuses a rule that a user may not give a run.
+// allowed refuses a network rule that a user may not give a run.
 func (a *Approvals) allowed(rule string, owner agent.Owner) error {
 	if a.CheckNet == nil {
 		return nil
@@ -215,8 +216,8 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
 		return result, out, api.Failure(api.CodeConflict, "look at it again: clove approvals show "+r.ID, "the answer is for another question")
-	case p.Allow && r.Rule != "":
-		if err := a.allowed(r.Rule, agent.Owner{UID: c.UID, GID: c.Run.Owner.GID}); err != nil {
+	case p.Allow:
+		if err := kinds[r.Kind].may(a, r, agent.Owner{UID: c.UID, GID: c.Run.Owner.GID}); err != nil {
 			return result, out, err
 		}
 	}
@@ -228,13 +229,12 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 			r.Until = c.Now.Add(holds).UTC()
 		}
 	}
-	if p.Allow && r.Kind == api.ApproveNet {
-		id, given, err := a.Grants.Give(c, "net:"+r.Rule, "approval "+r.ID, r.Until)
+	if yes := kinds[r.Kind].yes; p.Allow && yes != nil {
+		done, err := yes(a, c, r)
 		if err != nil {
 			return result, out, err
 		}
-		r.Grant = id
-		out.Add(given)
+		out.Add(done)
 	}
 	a.concluded(&out, r)
 	result.Approval = r.Approval
