@@ -22,7 +22,7 @@ var (
 // The commands of these pages print what the page shows.
 func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 10, 35) }
 
-func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 4, 23) }
+func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 6, 25) }
 
 func TestTheStatePageIsTrue(t *testing.T) { isTrue(t, "docs/state.md", 1, 6) }
 
