@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"clove.run/clove/api"
+)
+
+// yesTexts say for each kind of question what a yes does, with the rule.
+var yesTexts = map[api.ApprovalKind]string{
+	api.ApproveNet:   "a yes adds the rule --allow %s to this run",
+	api.ApproveSpawn: "a yes starts it once; for any number of times it would be clove grant give %s",
+}
+
+// questionParts are what people see of a question beside its first line.
+func questionParts(a api.Approval) (lines []any) {
+	line := func(format string, values ...any) { lines = append(lines, "  "+fmt.Sprintf(format, values...)) }
+	for _, part := range a.Shown {
+		line("  %s", quoted(part))
+	}
+	if a.Says != "" {
+		line("the agent says, and nothing has checked it: %s", quoted(a.Says))
+	}
+	if a.Cost != "" {
+		line("it costs %s", quoted(a.Cost))
+	}
+	if text := yesTexts[a.Kind]; text != "" {
+		also := "and nothing else"
+		if a.Also != "" {
+			also = "and with that: " + quoted(a.Also)
+		}
+		line(text+", %s", quoted(a.Rule), also)
+	}
+	return lines
+}
