@@ -126,3 +126,180 @@ func (f *family) waitQueued(count int) {
 		f.t.Errorf("%d children are queued instead of %d", got, count)
 	}
 }
+
+// answered begins a call for a child, answers its question, and returns its end.
+func (f *family) answered(p api.SpawnParams, answer func(api.Approval) api.ApprovalRespondParams) error {
+	f.t.Helper()
+	ended := f.spawning(p)
+	_, err := f.responds(1000, answer(f.asked(1)[0]))
+	must(f.t, err)
+	return <-ended
+}
+
+func keyed(key string) api.SpawnParams { return api.SpawnParams{Keyed: api.Keyed{Key: key}} }
+
+// What people refuse is not done, the agent reads the reason, and the same is not asked again; other arguments, and a
+// manifest that was changed, are other questions.
+func TestARefusedChildIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	f := asksForChildren(t, sheetOf(agent.Kernel{}))
+	refuse := func(q api.Approval) api.ApprovalRespondParams { return no(q, "too many") }
+	err := f.answered(keyed("a"), refuse)
+	if wantCode(t, err, api.CodeDenied); !strings.Contains(fmt.Sprint(err), "too many") {
+		t.Error(err)
+	}
+	for _, again := range []api.SpawnParams{keyed("a"), keyed("b"), {Why: "please", Keyed: api.Keyed{Key: "c"}}} {
+		err := <-f.spawning(again)
+		if wantCode(t, err, api.CodeDenied); !strings.Contains(fmt.Sprint(err), "too many") {
+			t.Error(err)
+		}
+	}
+	f.asked(0)
+	other := keyed("d")
+	other.Args = []string{"x"}
+	wantCode(t, f.answered(other, refuse), api.CodeDenied)
+	changed := sheetOf(agent.Kernel{})
+	changed.Command = agent.RawStrings{"/bin/other"}
+	f.clock.Add(1)
+	f.add("helper", changed)
+	must(t, f.answered(keyed("e"), yes))
+	f.waitQueued(1)
+}
+
+// What is started is what people saw: neither other arguments with the same key, nor a manifest of the same name that came
+// between the question and the answer. The control is a grant, whose next call takes what the agent names then.
+func TestNothingIsSwappedForAChild(t *testing.T) {
+	t.Parallel()
+	f := asksForChildren(t, sheetOf(agent.Kernel{}))
+	first := keyed("k")
+	first.Args = []string{"shown"}
+	ended := f.spawning(first)
+	q := f.asked(1)[0]
+	evil := keyed("k")
+	evil.Args = []string{"evil"}
+	wantCode(t, <-f.spawning(evil), api.CodeConflict)
+	changed := sheetOf(agent.Kernel{})
+	changed.Command = agent.RawStrings{"/bin/evil"}
+	f.clock.Add(1)
+	f.add("helper", changed)
+	evil.Key = "other"
+	second := f.spawning(evil)
+	f.asked(2)
+	_, err := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: f.asked(2)[0].Digest, Allow: true})
+	_, also := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: f.asked(2)[1].Digest, Allow: true})
+	if (err == nil) == (also == nil) { // one of them is the question's own
+		t.Errorf("%v, %v", err, also)
+	}
+	must(t, <-ended)
+	f.waitQueued(1)
+	run := f.queued(f.runs.queued[0])
+	if got := []string(run.Spec.Command); !slices.Equal(got, []string{"/bin/true", "shown"}) {
+		t.Errorf("%q is started", got)
+	}
+	select {
+	case err := <-second:
+		t.Errorf("the other call has the answer, too: %v", err)
+	default:
+	}
+	_, err = f.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "spawn:helper"})
+	must(t, err)
+	evil.Key = "control"
+	must(t, <-f.spawning(evil))
+	f.waitQueued(2)
+	if run := f.queued(f.runs.queued[1]); run.Spec.Command[0] != "/bin/evil" {
+		t.Errorf("control: %q", run.Spec.Command)
+	}
+}
+
+// What another rule refuses is refused without a question, and so is what has no key or has files. What is refused by
+// the time of the answer is not done: a yes is no right to start what the owner may not. The controls are the yes of the
+// other tests.
+func TestAQuestionIsNoWayAroundARule(t *testing.T) {
+	t.Parallel()
+	large := sheetOf(agent.Kernel{})
+	large.Limits.MemoryBytes, large.Limits.MemorySwapBytes = 1<<30, 1<<30
+	for name, c := range map[string]struct {
+		sheet agent.Spec
+		p     api.SpawnParams
+		code  api.Code
+	}{
+		"more memory than the parent":    {large, keyed("k"), api.CodeDenied},
+		"a grant that the parent lacks":  {sheetOf(agent.Kernel{Grants: []string{"tool:write"}}), keyed("k"), api.CodeDenied},
+		"a request beyond the manifest":  {sheetOf(agent.Kernel{}), api.SpawnParams{Limits: api.SpawnLimits{Pids: 1 << 20}, Keyed: api.Keyed{Key: "k"}}, api.CodeDenied},
+		"no key":                         {sheetOf(agent.Kernel{}), api.SpawnParams{}, api.CodeParams},
+		"files":                          {sheetOf(agent.Kernel{}), api.SpawnParams{Files: []api.SpawnFile{{From: "/a", To: "/b"}}, Keyed: api.Keyed{Key: "k"}}, api.CodeParams},
+		"more words than people read":    {sheetOf(agent.Kernel{}), api.SpawnParams{Why: strings.Repeat("x", 1025), Keyed: api.Keyed{Key: "k"}}, api.CodeParams},
+		"more arguments than people see": {sheetOf(agent.Kernel{}), api.SpawnParams{Args: []string{strings.Repeat("x", 8193)}, Keyed: api.Keyed{Key: "k"}}, api.CodeParams},
+		"a child that may start others":  {sheetOf(agent.Kernel{Grants: []string{"spawn:other"}}), keyed("k"), api.CodeDenied},
+	} {
+		f := asksForChildren(t, c.sheet)
+		err := <-f.spawning(c.p)
+		if err == nil || api.ErrorOf(err).Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+		f.asked(0)
+	}
+	f := asksForChildren(t, sheetOf(agent.Kernel{}))
+	ended := f.spawning(keyed("k"))
+	q := f.asked(1)[0]
+	_, err := f.responds(1001, yes(q))
+	wantCode(t, err, api.CodeDenied) // neither the owner nor root
+	f.runs.refuse = api.Failure(api.CodeDenied, "", "beyond the ceiling")
+	_, err = f.responds(1000, yes(q))
+	must(t, err)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "beyond the ceiling") {
+		t.Error(err)
+	}
+	f.waitQueued(0)
+}
+
+// A question that nothing answers ends as a no, and so does one that the agent takes back; a run that ends takes the call
+// with it.
+func TestAChildsQuestionEnds(t *testing.T) {
+	t.Parallel()
+	f := asksForChildren(t, sheetOf(agent.Kernel{}))
+	ended := f.spawning(keyed("k"))
+	f.asked(1)
+	f.clock.Add(3601)
+	f.alarm.set(f.engine.Now())
+	wantCode(t, <-ended, api.CodeDenied)
+	other := keyed("l")
+	other.Args = []string{"x"}
+	ended = f.spawning(other)
+	_, err := f.asAgent(agents.ApprovalCancel.Name, api.ApprovalCancelParams{ID: f.asked(1)[0].ID})
+	must(t, err)
+	wantCode(t, <-ended, api.CodeDenied)
+	other.Key, other.Args = "m", []string{"y"}
+	f.spawning(other)
+	q := f.asked(1)[0]
+	f.clock.Add(1)
+	f.ended(agent.RunEnded)
+	f.asked(0)
+	_, err = f.responds(1000, yes(q))
+	wantCode(t, err, api.CodeConflict)
+	f.waitQueued(0)
+}
+
+// The question, the answer and what was answered survive a restart between any two of them: it is done once.
+func TestAChildSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	f := asksForChildren(t, sheetOf(agent.Kernel{}))
+	ended := f.spawning(keyed("k"))
+	q := f.asked(1)[0]
+	f.close()
+	wantCode(t, <-ended, api.CodeBusy)
+	f.open()
+	_, err := f.responds(1000, yes(q)) // no supervisor is attached yet
+	must(t, err)
+	f.close()
+	f.open()
+	f.waitQueued(0)
+	f.attach(false)
+	f.waitQueued(1)
+	must(t, <-f.spawning(keyed("k")))
+	f.close()
+	f.open()
+	f.attach(false)
+	must(t, <-f.spawning(keyed("k")))
+	f.waitQueued(1)
+}

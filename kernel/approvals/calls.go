@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -21,6 +22,14 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 	case len(q.Says) > reasonMost:
 		return out, api.Failure(api.CodeParams, "", "an agent's own words have at most %d bytes", reasonMost)
 	}
+	before, err := Rows.Indexed(c.Tx, byCall, made.Call)
+	for _, old := range before { // of a life of the run that has ended
+		old.Call = ""
+		err = cmp.Or(err, Rows.Put(c.Tx, old))
+	}
+	if err != nil {
+		return out, err
+	}
 	r, err := a.enter(c, c.Run, made, lasts)
 	if err != nil {
 		return out, err
@@ -35,14 +44,14 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 
 // Decided returns what people answered to the question about a call.
 func (a *Approvals) Decided(c *service.Call) (answer service.Approval, why string, err error) {
-	all, err := Rows.Indexed(c.Tx, byCall, callTerm(c.Run.Spec.ID, c.Question().ID))
+	all, err := Rows.Indexed(c.Tx, byCall, c.Question().ID)
 	if err != nil {
 		return service.Undecided, "", err
 	}
 	if len(all) == 0 {
 		return service.Denied, "the question is gone", nil
 	}
-	switch r := all[len(all)-1]; r.State {
+	switch r := all[0]; r.State {
 	case api.ApprovalWaits:
 		return service.Undecided, "", nil
 	case api.ApprovalAllowed:

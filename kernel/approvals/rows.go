@@ -36,7 +36,7 @@ const (
 	byID     = "approvals_by_id"
 	byWait   = "approvals_waiting"        // of those that wait, by the run
 	waitTerm = "approvals_waiting_in_all" // those that wait
-	byCall   = "approvals_by_call"        // by the run and the call
+	byCall   = "approvals_by_call"        // by the call
 )
 
 // Rows is the table of questions.
@@ -62,7 +62,7 @@ var Rows = store.Table[Row]{
 			if r.Call == "" {
 				return nil
 			}
-			return []string{callTerm(r.Run, r.Call)}
+			return []string{r.Call}
 		}},
 	},
 }
@@ -73,8 +73,6 @@ func (r *Row) whileWaiting(term string) []string {
 	}
 	return []string{term}
 }
-
-func callTerm(run agent.ID, call string) string { return string(run) + "/" + call }
 
 func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 
