@@ -79,7 +79,7 @@ func TestAChildIsAQuestion(t *testing.T) {
 	must(t, err)
 	at := slices.IndexFunc(added.Manifests, func(m api.AddedManifest) bool { return m.Name == "helper" })
 	shown := strings.Join(q.Shown, "\n")
-	for _, want := range []string{added.Manifests[at].Digest, `command: ["/bin/true" "a\u202eb"]`, "variable: MODE=fast", "TOKEN, with", "network: none", "grants: tool:fetch", "64 MiB of memory"} {
+	for _, want := range []string{added.Manifests[at].Digest, "command: /bin/true\nargument: a\u202eb", "variable: MODE=fast", "TOKEN, with", "network: none", "grants: tool:fetch", "64 MiB of memory"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%s is not in\n%s", want, shown)
 		}

@@ -2,14 +2,19 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"clove.run/clove/api"
 )
 
-// yesTexts say for each kind of question what a yes does, with the rule.
+// yesTexts say for each kind of question what a yes does, and ruleTexts what the rule would be.
 var yesTexts = map[api.ApprovalKind]string{
 	api.ApproveNet:   "a yes adds the rule --allow %s to this run",
-	api.ApproveSpawn: "a yes starts it once; for any number of times it would be clove grant give %s",
+	api.ApproveSpawn: "a yes starts it once",
+}
+
+var ruleTexts = map[api.ApprovalKind]string{
+	api.ApproveSpawn: "a rule for it would be: clove grant give %s %s",
 }
 
 // questionParts are what people see of a question beside its first line.
@@ -25,11 +30,17 @@ func questionParts(a api.Approval) (lines []any) {
 		line("it costs %s", quoted(a.Cost))
 	}
 	if text := yesTexts[a.Kind]; text != "" {
+		if strings.Contains(text, "%") {
+			text = fmt.Sprintf(text, quoted(a.Rule))
+		}
 		also := "and nothing else"
 		if a.Also != "" {
 			also = "and with that: " + quoted(a.Also)
 		}
-		line(text+", %s", quoted(a.Rule), also)
+		line("%s, %s", text, also)
+	}
+	if text := ruleTexts[a.Kind]; text != "" {
+		line(text, a.Agent, quoted(a.Rule))
 	}
 	return lines
 }

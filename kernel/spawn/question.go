@@ -49,7 +49,9 @@ func parts(spec agent.Spec, p api.SpawnParams) (lines []string) {
 	if p.Name != "" {
 		line("name", "%s", p.Name)
 	}
-	line("command", "%q", []string(spec.Command))
+	for i, arg := range spec.Command {
+		line(map[bool]string{true: "command", false: "argument"}[i == 0], "%s", arg)
+	}
 	for _, entry := range slices.Sorted(slices.Values(spec.Env)) {
 		if name, _, _ := strings.Cut(entry, "="); slices.Contains(p.Env, entry) {
 			line("variable", "%s", entry)
