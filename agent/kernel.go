@@ -35,11 +35,12 @@ type Kernel struct {
 
 // The values of Kernel.Asks.
 const (
-	AskNet = "net" // connections that no rule covers
+	AskNet   = "net"   // connections that no rule covers
+	AskSpawn = "spawn" // children that no grant covers
 )
 
 // Asks are the values of Kernel.Asks.
-var Asks = []string{AskNet}
+var Asks = []string{AskNet, AskSpawn}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"
@@ -48,9 +49,9 @@ const OrphansKeep = "keep"
 const SpawnDepthMost = 8
 
 // HasChildren reports whether the agent may start others: it has a grant for that, or may get one,
-// because a budget says how many.
+// because a budget says how many, or asks people about each.
 func (k Kernel) HasChildren() bool {
-	return slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") }) ||
+	return slices.Contains(k.Asks, AskSpawn) || slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") }) ||
 		slices.ContainsFunc(k.Budgets, func(text string) bool { return strings.HasPrefix(text, "children=") })
 }
 
@@ -66,7 +67,7 @@ var metered = []string{"cpu_ms", "wall_ms", "write_bytes", "net_bytes"}
 
 // HasSocket reports whether the agent has a socket of its own.
 func (k Kernel) HasSocket() bool {
-	return k.Socket || k.HasStreams() || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
+	return k.Socket || k.HasStreams() || slices.ContainsFunc(k.Asks, func(ask string) bool { return ask != AskNet }) || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
 		dimension, _, _ := strings.Cut(text, "=")
 		return !slices.Contains(metered, dimension)
 	})

@@ -11,7 +11,8 @@ type ApprovalKind string
 
 // The kinds.
 const (
-	ApproveNet ApprovalKind = "net" // a connection that no rule covers
+	ApproveNet   ApprovalKind = "net"   // a connection that no rule covers
+	ApproveSpawn ApprovalKind = "spawn" // a child that no grant covers
 )
 
 // ApprovalState is how far a question is.
@@ -36,7 +37,11 @@ type Approval struct {
 	Owner     uint32           `json:"owner"`             // of the run
 	Namespace string           `json:"namespace,omitempty"`
 	What      string           `json:"what" col:"WHAT"`     // in full: the target, or the method with its parameters
-	Rule      string           `json:"rule,omitempty"`      // what a yes would allow
+	Shown     []string         `json:"shown,omitempty"`     // the parts of it, a line each
+	Says      string           `json:"says,omitempty"`      // the agent's own words about it
+	Cost      string           `json:"cost,omitempty"`      // what it would cost
+	Also      string           `json:"also,omitempty"`      // what else the same yes would allow
+	Rule      string           `json:"rule,omitempty"`      // what a yes would allow, of a call of the agent's the rule that would have allowed it
 	Digest    string           `json:"digest"`              // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
 	Expires   time.Time        `json:"expires"`             // then it is a no

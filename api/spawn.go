@@ -65,6 +65,7 @@ type SpawnParams struct {
 	Grants       []string    `json:"grants,omitzero"`   // KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all
 	Budgets      []string    `json:"budgets,omitempty"` // DIMENSION=AMOUNT, no more than the manifest's
 	Files        []SpawnFile `json:"files,omitempty"`   // copied before it starts
+	Why          string      `json:"why,omitempty"`     // for the people who are asked about it, at most 1024 bytes
 	Keyed
 }
 

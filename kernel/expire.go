@@ -99,6 +99,7 @@ func (k *Kernel) due() time.Time {
 	if soon, aerr := k.asks.Tick(k.engine); !soon.IsZero() && (next.IsZero() || soon.Before(next)) {
 		next, err = soon, cmp.Or(err, aerr)
 	}
+	err = cmp.Or(err, k.engine.Resume())
 	if err != nil { // the disk is full, or it is tried again for another reason
 		return k.engine.Now().Add(time.Second)
 	}

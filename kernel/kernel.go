@@ -118,8 +118,9 @@ func New(c Config) (*Kernel, error) {
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
 	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
 	var err error
-	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
+	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
 		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service()}, c.Services...)...)
 	if err != nil {
@@ -154,6 +155,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
 	k.alarm.end()
+	k.engine.Rest()
 	k.spawn.Close()
 	k.blobs.Close()
 	err := k.Ledger.Close()

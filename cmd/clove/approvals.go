@@ -61,9 +61,7 @@ func showQuestion(s *screen, l *line, r api.ApprovalResult) error {
 // questionLines are a question as people read it. What an agent chose is quoted.
 func questionLines(a api.Approval) (lines []any) {
 	lines = append(lines, fmt.Sprintf("%s asks to %s", agentText(a), quoted(a.What)))
-	if a.Rule != "" {
-		lines = append(lines, fmt.Sprintf("  a yes adds the rule --allow %s to this run, and nothing else", quoted(a.Rule)))
-	}
+	lines = append(lines, questionParts(a)...)
 	var all strings.Builder
 	fmt.Fprintf(&all, "  %s: %s", a.ID, a.State)
 	switch {

@@ -11,6 +11,12 @@
 // allow by a rule. A yes is a net grant of the run (package kernel/grants), which can be seen and revoked like any
 // other. Without an answer in time it is a no, as it is when the run ends.
 //
+// A call of the agent's that no grant covers, and about which the run's spec asks people (service.Asked), is a question
+// too: the engine keeps the call, and this service the question, which names it. The engine does the call when the
+// answer is durable, with the parameters that came with it, and keeps the answer below the call's key. The yes takes the
+// place of the grant that is missing for this one call, and of nothing else. Each such call is a question of its own; what
+// was refused is not asked again.
+//
 // What asks waits by the topic of the question. A held connection is its supervisor's: it ends with that, and is
 // asked about again when it is made again.
 package approvals

@@ -8,6 +8,8 @@ import (
 
 // kind is what people are asked about.
 type kind struct {
+	// calls says that it is a call of an agent's, which the engine keeps: what people allow is done once.
+	calls bool
 	// may refuses a question whose yes a user may not give.
 	may func(a *Approvals, r *Row, user agent.Owner) error
 	// yes does what a yes allows, in the transaction of the answer; nil: the row itself is what is looked at.
@@ -23,4 +25,5 @@ var kinds = map[api.ApprovalKind]kind{
 			return out, err
 		},
 	},
+	api.ApproveSpawn: {calls: true, may: ownerOrRoot},
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -25,13 +26,17 @@ const (
 )
 
 // Row is a question.
-type Row struct{ api.Approval }
+type Row struct {
+	api.Approval
+	Call string `json:"call,omitempty"` // the engine's name of the agent's call that waits for it; empty: none does
+}
 
 // The indexes of questions.
 const (
 	byID     = "approvals_by_id"
 	byWait   = "approvals_waiting"        // of those that wait, by the run
 	waitTerm = "approvals_waiting_in_all" // those that wait
+	byCall   = "approvals_by_call"        // by the call
 )
 
 // Rows is the table of questions.
@@ -53,6 +58,12 @@ var Rows = store.Table[Row]{
 			return api.Failure(api.CodeBusy, "wait for the answers", "%d questions of %s wait for people", waitingMost, r.Agent).By(service.StageApproval, "")
 		}}},
 		{Bucket: waitTerm, Terms: func(r *Row) []string { return r.whileWaiting(waitTerm) }},
+		{Bucket: byCall, Terms: func(r *Row) []string {
+			if r.Call == "" {
+				return nil
+			}
+			return []string{r.Call}
+		}},
 	},
 }
 
@@ -67,15 +78,18 @@ func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 
 // digest is that of what a person sees of a question.
 func digest(a api.Approval) string {
-	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule}
+	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule,
+		Shown: a.Shown, Says: a.Says, Cost: a.Cost, Also: a.Also}
 	text, _ := json.Marshal(seen) // its fields have texts and numbers only
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// same reports whether two questions of a run are equal.
-func (r *Row) same(kind api.ApprovalKind, what, rule string) bool {
-	return r.Kind == kind && r.What == what && r.Rule == rule
+// same reports whether two questions of a run are equal. The agent's words about it do not count. Each call waits for
+// an answer of its own.
+func (r *Row) same(other *Row) bool {
+	own := r.Call == other.Call || r.State == api.ApprovalDenied || r.State == api.ApprovalExpired
+	return r.Kind == other.Kind && r.What == other.What && r.Rule == other.Rule && slices.Equal(r.Shown, other.Shown) && own
 }
 
 // holds reports whether an answer holds at a time, so that an equal question has it.

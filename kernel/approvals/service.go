@@ -25,6 +25,8 @@ type Approvals struct {
 	Grants interface {
 		Give(c *service.Call, scope, reason string, expires time.Time) (id string, out service.Outcome, err error)
 	}
+	// Answered does the agent's call that waited for an answer, when that is durable.
+	Answered func(service.Question) error
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -55,7 +57,7 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 		return nil, err
 	}
 	for _, r := range of {
-		if r.same(made.Kind, made.What, made.Rule) && r.holds(c.Now) {
+		if r.same(&made) && r.holds(c.Now) {
 			return r, nil
 		}
 	}
@@ -93,8 +95,8 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 	}
 	out.Owner = &run.Owner.UID
 	waits := cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, lasts)
-	if p.Kind != api.ApproveNet || p.What == "" || len(p.What) > whatMost || p.Rule == "" || len(p.Rule) > whatMost || waits < 0 || waits > lastsMost {
-		return result, out, api.Failure(api.CodeParams, "", "it is no question about the network")
+	if kinds[p.Kind].may == nil || kinds[p.Kind].calls || p.What == "" || len(p.What) > whatMost || p.Rule == "" || len(p.Rule) > whatMost || waits < 0 || waits > lastsMost {
+		return result, out, api.Failure(api.CodeParams, "", "it is no question of a supervisor")
 	}
 	made := Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
 	if err := kinds[p.Kind].may(a, &made, run.Owner); err != nil {
@@ -176,6 +178,9 @@ func (a *Approvals) list(c *service.Call, p api.ApprovalListParams) (result api.
 
 func (a *Approvals) own(c *service.Call, p api.ApprovalOwnParams) (result api.ApprovalListResult, out service.Outcome, err error) {
 	result.Approvals, result.Next, err = part(c.Tx, store.RunKey(c.Run.Spec.ID, ""), p.After, func(*Row) bool { return true })
+	for i := range result.Approvals {
+		result.Approvals[i].Shown = nil // paths of the host's, and what a manifest has, are for people
+	}
 	return result, out, err
 }
 
@@ -216,6 +221,8 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
 		return result, out, api.Failure(api.CodeConflict, "look at it again: clove approvals show "+r.ID, "the answer is for another question")
+	case p.ForMS != 0 && kinds[r.Kind].calls:
+		return result, out, api.Failure(api.CodeParams, "leave the time out", "what %s is asked for is done once", r.ID)
 	case p.Allow:
 		if err := kinds[r.Kind].may(a, r, agent.Owner{UID: c.UID, GID: c.Run.Owner.GID}); err != nil {
 			return result, out, err
@@ -252,6 +259,10 @@ func over(r *Row, now time.Time) api.ApprovalState {
 // concluded has what waits for a question look again.
 func (a *Approvals) concluded(out *service.Outcome, r *Row) {
 	out.Topics = append(out.Topics, topic(r.ID))
+	if r.Call != "" && a.Answered != nil {
+		call := service.Question{Run: r.Run, ID: r.Call}
+		out.Durable = append(out.Durable, func() { _ = a.Answered(call) }) // it is tried again
+	}
 }
 
 func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none api.Nothing, out service.Outcome, err error) {

@@ -83,15 +83,15 @@ func (a *answers) Settle(c *Call, used budget.Amounts) (out Outcome, err error) 
 	return out, nil
 }
 
-func (a *answers) Ask(c *Call, _ string) (out Outcome, err error) {
+func (a *answers) Ask(c *Call, _ Asking) (out Outcome, err error) {
 	a.with(func() { a.passed, a.asked = append(a.passed, "approval"), append(a.asked, c.Question()) })
 	out.Notify(c.Run.Spec.ID, Notice{Kind: "note.asked"})
 	return out, nil
 }
 
-func (a *answers) Decided(c *Call) (answer Approval, err error) {
+func (a *answers) Decided(c *Call) (answer Approval, why string, err error) {
 	a.with(func() { answer = a.decided[c.Question().ID] })
-	return answer, nil
+	return answer, "", nil
 }
 
 func (a *answers) decide(id string, approve bool) {

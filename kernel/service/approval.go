@@ -24,6 +24,9 @@ type question struct {
 	Key    string          `json:"key"`
 	Digest string          `json:"digest"`
 	Asked  time.Time       `json:"asked"`
+	// Granted says that an approval takes the place of the grant that the call lacks, and Bound is Asking.Bound.
+	Granted bool   `json:"granted,omitempty"`
+	Bound   string `json:"bound,omitempty"`
 }
 
 // questionsMost bounds the questions of a run's agent that are open.
@@ -73,7 +76,7 @@ func (e *Engine) open(w *waiter) (bool, error) {
 // ask stores a call that people must approve, and asks them.
 func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	c := w.call
-	if !c.Agent || c.declared.Approve == "" {
+	if !c.Agent || c.declared.Approve == "" && !c.uncovered {
 		return false, nil
 	}
 	switch {
@@ -82,13 +85,19 @@ func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	case e.config.Approvals == nil:
 		return false, notServed(StageApproval)
 	}
-	out, err := e.config.Approvals.Ask(c, c.declared.Approve)
+	asking := Asking{What: c.declared.Approve}
+	if c.uncovered {
+		if asking, err = w.method.question(c, w.params); err != nil {
+			return false, err
+		}
+	}
+	out, err := e.config.Approvals.Ask(c, asking)
 	if err != nil {
 		return false, of(StageApproval, err)
 	}
 	c.out.Add(out)
-	c.out.Reason = c.declared.Approve
-	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: c.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
+	c.out.Reason = asking.What
+	q := question{Granted: c.uncovered, Bound: asking.Bound, Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: c.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
 	return true, cmp.Or(Questions.Put(c.Tx, &q), Record(c.Tx, c.entry("")))
 }
 
@@ -120,26 +129,33 @@ func (e *Engine) Answered(q Question) error {
 	if a == nil { // its supervisor comes back, or the run has ended
 		return nil
 	}
-	err := e.carryOut(a.run, q, nil)
-	if err == nil {
-		return nil
-	}
-	switch fault := api.ErrorOf(err); fault.Code {
-	case api.CodeStorage, api.CodeBusy, api.CodeInternal, api.CodeDraining: // it stays open, and is tried again
-		return err
-	default:
-		return e.carryOut(a.run, q, fault) // what was written before the refusal was not kept
-	}
+	return e.answers.carry(q, e.slow(q), func() error {
+		err := e.carryOut(a.run, q, nil)
+		if err == nil || e.answers.context.Err() != nil {
+			return err
+		}
+		switch fault := api.ErrorOf(err); fault.Code {
+		case api.CodeStorage, api.CodeBusy, api.CodeInternal, api.CodeDraining, api.CodeCancelled: // it stays open, and is tried again
+			return err
+		default:
+			return e.carryOut(a.run, q, fault) // what was written before the refusal was not kept
+		}
+	})
 }
 
 // carryOut does a call that people have approved, or keeps the refusal as its answer. The stages
-// before the question are passed once more: a grant may have been revoked meanwhile.
+// before the question are passed once more: a grant may have been revoked meanwhile. What takes long is prepared anew:
+// nothing is kept ready while people think.
 func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) error {
 	if err := e.Room(); err != nil {
 		return err
 	}
+	work, drop, err := e.readied(run, name, refusal)
+	if err != nil {
+		return err
+	}
 	var c *Call
-	err := e.update("approval", func(tx *store.KernelTx) error {
+	err = e.update("approval", func(tx *store.KernelTx) error {
 		c = nil
 		q, err := Questions.Get(tx, questionKey(name.Run, name.ID))
 		if err != nil || q == nil {
@@ -151,8 +167,9 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 		}
 		c = w.call
 		c.Tx, c.Now = tx, e.now()
-		answer, err := e.config.Approvals.Decided(c)
-		if err != nil || answer == Undecided {
+		c.prepared = work
+		answer, why, err := e.config.Approvals.Decided(c)
+		if err != nil || answer == Undecided || answer == Approved && refusal == nil && w.method.prepare != nil && work == nil {
 			c = nil
 			return err
 		}
@@ -160,7 +177,7 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 			return cmp.Or(e.deny(c, refusal), Questions.Delete(tx, questionKey(q.Run, q.ID)))
 		}
 		if answer == Denied {
-			return api.Failure(api.CodeDenied, "", "people refused it").By(StageApproval, "")
+			return refusedByPeople(why)
 		}
 		if err := e.pass(c, stages[:2]); err != nil {
 			return err
@@ -170,6 +187,9 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 		}
 		return Questions.Delete(tx, questionKey(q.Run, q.ID))
 	})
+	if err != nil || c == nil || refusal != nil {
+		drop()
+	}
 	if err != nil || c == nil {
 		return err
 	}
@@ -206,7 +226,8 @@ func (e *Engine) stored(run agent.Run, q question) (*waiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, text: q.Params, digested: q.Digest}
+	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, text: q.Params, digested: q.Digest,
+		Context: e.answers.context, engine: e, approved: q.Granted, bound: q.Bound}
 	c.declared, err = m.declare(params)
 	return &waiter{engine: e, call: c, method: m, params: params}, err
 }

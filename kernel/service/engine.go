@@ -44,9 +44,9 @@ type Ledger interface {
 // Approvals answers the stage approval.
 type Approvals interface {
 	// Ask puts a question to people, in the transaction of the call.
-	Ask(c *Call, question string) (Outcome, error)
-	// Decided returns what people answered to the question of a call.
-	Decided(c *Call) (Approval, error)
+	Ask(c *Call, question Asking) (Outcome, error)
+	// Decided returns what people answered to the question of a call, and of a no the reason.
+	Decided(c *Call) (answer Approval, reason string, err error)
 }
 
 // Approval is an answer of people.
@@ -97,6 +97,7 @@ type Engine struct {
 	turns     *turns
 	topics    topics
 	preparing sync.Map // keys of calls that work before their transactions
+	answers   carriers
 	*supervisors
 	*mover
 	causes
@@ -116,6 +117,7 @@ func NewEngine(c Config, services ...*Service) (*Engine, error) {
 	e.supervisors = &supervisors{read: c.Store.Read, now: e.now, standing: c.Standing, event: c.Note, idle: c.Idle, attached: map[agent.ID]*attachment{}}
 	e.mover = &mover{store: c.Store, log: c.Log, update: e.update}
 	e.causes.keep = c.Caused
+	e.answers.start()
 	e.topics.start()
 	e.mover.start(c.Queued)
 	return e, nil
@@ -123,6 +125,7 @@ func NewEngine(c Config, services ...*Service) (*Engine, error) {
 
 // Close ends the calls that wait, moves the last audit entries, and ends what NewEngine began.
 func (e *Engine) Close() error {
+	e.Rest()
 	e.topics.close()
 	return e.mover.close()
 }

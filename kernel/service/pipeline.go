@@ -60,6 +60,7 @@ func (w *waiter) known(r Request) (err error) {
 		}
 	}()
 	if w.method, w.params, err = e.find(c.Caller, r); err == nil {
+		c.asks = w.method.asksAbout(c.Run)
 		c.declared, err = w.method.declare(w.params)
 	}
 	if err == nil && w.method.topic != nil {
@@ -225,10 +226,10 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 	if err := e.Room(); err != nil {
 		return nil, err
 	}
-	asked, first := false, true
+	asked, first, tried := false, true, false
 	err = e.update(c.Method, func(tx *store.KernelTx) (err error) {
 		c.again(tx, e.now())
-		asked, first = false, true
+		asked, first, tried = false, true, false
 		if result, err = c.repeated(); err != nil || result != nil {
 			first = false
 			return err
@@ -240,6 +241,12 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 		if err := e.pass(c, stages); err != nil {
 			return err
 		}
+		if c.uncovered && !w.tried {
+			if err = w.would(); err == nil {
+				tried, err = true, errTried
+			}
+			return err
+		}
 		if asked, err = e.ask(w); err != nil || asked {
 			return err
 		}
@@ -247,6 +254,9 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 		return err
 	})
 	switch {
+	case tried:
+		w.tried = true
+		return e.write(w)
 	case err != nil:
 		return nil, err
 	case asked && !first:

@@ -50,14 +50,21 @@ func (e *Engine) prepared(w *waiter) (first json.RawMessage, undone func(), err 
 	if err := e.Room(); err != nil {
 		return nil, none, err
 	}
+	asked := false
 	err = e.Read(func(tx *store.KernelTx) (err error) {
 		c.again(tx, e.now())
 		if first, err = c.repeated(); err != nil || first != nil {
 			return err
 		}
+		if asked, err = e.open(w); err != nil || asked {
+			return err
+		}
 		return e.pass(c, stages[:2])
 	})
 	c.Tx = nil
+	if err == nil && asked {
+		err = errAsked
+	}
 	if err != nil || first != nil {
 		return first, none, err
 	}

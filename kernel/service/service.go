@@ -80,6 +80,9 @@ type Method struct {
 	keyed   bool                                          // the parameters have a key
 	costs   bool                                          // a call may cost something
 	idles   bool                                          // a call that waits, waits for work
+	// ask is that of agent.Asks by which people are asked about calls that no grant covers, and question says what.
+	ask      string
+	question func(c *Call, params any) (Asking, error)
 }
 
 type mode int
@@ -164,7 +167,7 @@ func tableOf(services []*Service) (table, error) {
 			if m.mode != writes && (m.costs || m.asks) {
 				return nil, fmt.Errorf("%s changes nothing, and declares costs or a question", m.Name)
 			}
-			if m.asks && m.prepare != nil {
+			if m.asks && m.ask == "" && m.prepare != nil {
 				return nil, fmt.Errorf("%s may wait for people, and what it prepares would wait with it", m.Name)
 			}
 			if m.asks && !m.keyed {

@@ -38,10 +38,10 @@ func of(name string, err error) error {
 	return err
 }
 
-// covered requires a grant for everything that an agent's call names. The access rule of the
-// method decides what a user may do about a run.
+// covered requires a grant for everything that an agent's call names, or that people are asked about it, or have
+// allowed it. The access rule of the method decides what a user may do about a run.
 func (e *Engine) covered(c *Call) error {
-	if !c.Agent {
+	if !c.Agent || c.approved {
 		return nil
 	}
 	for _, what := range c.declared.Covers {
@@ -49,6 +49,10 @@ func (e *Engine) covered(c *Call) error {
 			return notServed(StageGrant)
 		}
 		rule, err := e.config.Grants.Cover(c, what)
+		if c.asks && err != nil && api.ErrorOf(err).Code == api.CodeDenied {
+			c.uncovered = true
+			continue
+		}
 		if err != nil {
 			return err
 		}

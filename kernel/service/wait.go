@@ -28,6 +28,7 @@ type waiter struct {
 	try     func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
 	turn    bool                            // it has the caller's turn since the stage known
 	repeats bool                            // its answer is that of an earlier call with the key
+	tried   bool                            // it would be done, if people allow it
 	stop    func() bool                     // takes the context's end back; nil: it has not waited
 	limit   context.CancelFunc              // ends the bound of its wait; nil: it has none
 	rested  bool                            // it has found no work, and waits for that

@@ -14,6 +14,9 @@
 // that is durable the call is answered, and the run is queued in the other store; a cloved that starts does
 // that for those that were not (Recover). So a spawn that was answered happens, and happens once.
 //
+// Where the run asks people (agent.AskSpawn) and has no grant, the newest manifest of the name takes the place of the
+// grant's, and its digest is bound to the answer: what they have allowed is what is started (question.go).
+//
 // When a child has ended for good, its place is free again, its end is kept below its parent (End), the
 // parent's agent is told, and calls that wait for it are answered. Rows of children stay until the parent
 // is removed.

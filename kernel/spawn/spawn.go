@@ -99,7 +99,7 @@ func (s *Spawn) Service() *service.Service {
 		service.Prepared(methods.ManifestAdd, service.Stages[api.ManifestAddParams]{}, s.prepareAdd, s.add, nil),
 		service.Read(methods.ManifestList, service.Stages[api.ManifestListParams]{}, s.list),
 		service.Write(methods.ManifestRemove, service.Stages[api.ManifestNameParams]{}, s.remove),
-		service.Prepared(agents.AgentSpawn, service.Stages[api.SpawnParams]{Covers: names, About: about}, s.prepare, s.spawn, s.drop),
+		service.Asked(agent.AskSpawn, service.Prepared(agents.AgentSpawn, service.Stages[api.SpawnParams]{Covers: names, About: about}, s.prepare, s.spawn, s.drop), s.question),
 		service.Read(agents.AgentList, service.Stages[api.ChildListParams]{}, s.childrenOf),
 		service.Read(agents.AgentTree, service.Stages[api.ChildListParams]{}, s.tree),
 		service.Wait(agents.AgentWait, service.Stages[api.ChildParams]{}, awaited, s.wait),
@@ -177,9 +177,12 @@ func (s *Spawn) StartChild(c *service.Call, w ForJob) (id agent.ID, out service.
 // those that the request names. The transaction decides all of it anew, with what was found here.
 func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*Prepared, error) {
 	made := &Prepared{id: agent.NewID(), beneath: map[[2]string]bool{}}
+	if c.Uncovered() && len(p.Files) > 0 {
+		return nil, api.Failure(api.CodeParams, "send them by mail or as keys, or ask the owner for a grant of spawn:"+p.Manifest, "a child that people are asked about gets no files: they could be others by then")
+	}
 	var m *Manifest
 	err := s.engine.Look(c.Caller, func(look *service.Call) (err error) {
-		if m, err = s.granted(look, p.Manifest); err == nil {
+		if m, err = s.granted(look, c, p.Manifest); err == nil {
 			made.places, err = s.Places.Children(look.Tx, c.Run)
 		}
 		return err
@@ -217,15 +220,27 @@ func (s *Spawn) drop(made *Prepared) {
 	}
 }
 
-// granted is the manifest that a grant of the caller's holds.
-func (s *Spawn) granted(c *service.Call, name string) (*Manifest, error) {
-	g, err := s.Rights.Spawning(c, name)
-	if err != nil {
-		return nil, err
+// granted is the manifest that a grant of the caller's holds. Where people are asked, it is the newest, and then the
+// one that they have allowed. asked is the call, of which look is a part.
+func (s *Spawn) granted(look, asked *service.Call, name string) (*Manifest, error) {
+	digest, by := asked.Bound(), "that people have allowed"
+	switch {
+	case digest != "":
+	case asked.Uncovered():
+		var err error
+		if digest, err = Digest(look.Tx, look.Run.Owner.UID, name); err != nil {
+			return nil, err
+		}
+	default:
+		g, err := s.Rights.Spawning(look, name)
+		if err != nil {
+			return nil, err
+		}
+		digest, by = g.Digest, "of grant "+g.ID
 	}
-	m, err := Manifests.Get(c.Tx, manifestKey(c.Run.Owner.UID, name, g.Digest))
+	m, err := Manifests.Get(look.Tx, manifestKey(look.Run.Owner.UID, name, digest))
 	if err == nil && m == nil {
-		err = api.Failure(api.CodeNotFound, "its owner adds it again, and gives a new grant", "the manifest %s of grant %s was removed", name, g.ID)
+		err = api.Failure(api.CodeNotFound, "its owner adds it again, and gives a new grant", "the manifest %s %s was removed", name, by)
 	}
 	return m, err
 }
@@ -240,7 +255,7 @@ func (s *Spawn) spawn(c *service.Call, p api.SpawnParams, made *Prepared) (resul
 
 // keep takes a place, derives the grants, and keeps the run as it is to be queued. also adds to it, or refuses.
 func (s *Spawn) keep(c *service.Call, p api.SpawnParams, made *Prepared, also func(*Child) error) (k *Child, out service.Outcome, err error) {
-	m, err := s.granted(c, p.Manifest)
+	m, err := s.granted(c, c, p.Manifest)
 	if err != nil {
 		return nil, out, err
 	}

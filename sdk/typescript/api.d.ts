@@ -160,6 +160,8 @@ export interface SpawnParams {
   budgets?: string[];
   /** copied before it starts */
   files?: SpawnFile[];
+  /** for the people who are asked about it, at most 1024 bytes */
+  why?: string;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -2067,7 +2069,15 @@ export interface Approval {
   namespace?: string;
   /** in full: the target, or the method with its parameters */
   what: string;
-  /** what a yes would allow */
+  /** the parts of it, a line each */
+  shown?: string[];
+  /** the agent's own words about it */
+  says?: string;
+  /** what it would cost */
+  cost?: string;
+  /** what else the same yes would allow */
+  also?: string;
+  /** what a yes would allow, of a call of the agent's the rule that would have allowed it */
   rule?: string;
   /** of all of the above but the state */
   digest: string;

@@ -1298,7 +1298,11 @@ class Approval:
     owner: int = 0  # of the run
     namespace: str = ""
     what: str = ""  # in full: the target, or the method with its parameters
-    rule: str = ""  # what a yes would allow
+    shown: list[str] = field(default_factory=list)  # the parts of it, a line each
+    says: str = ""  # the agent's own words about it
+    cost: str = ""  # what it would cost
+    also: str = ""  # what else the same yes would allow
+    rule: str = ""  # what a yes would allow, of a call of the agent's the rule that would have allowed it
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
     expires: Optional[datetime] = None  # then it is a no
@@ -1317,6 +1321,10 @@ class Approval:
             owner=o.get("owner") or 0,
             namespace=o.get("namespace") or "",
             what=o.get("what") or "",
+            shown=list(o.get("shown") or ()),
+            says=o.get("says") or "",
+            cost=o.get("cost") or "",
+            also=o.get("also") or "",
             rule=o.get("rule") or "",
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
@@ -1881,6 +1889,7 @@ class AgentMethods:
         grants: Optional[Sequence[str]] = None,
         budgets: Optional[Sequence[str]] = None,
         files: Optional[Sequence[Union[SpawnFile, Mapping[str, Any]]]] = None,
+        why: Optional[str] = None,
         key: Optional[str] = None,
     ) -> SpawnResult:
         """Starts a child from a manifest that a spawn grant of the agent's holds,
@@ -1898,6 +1907,7 @@ class AgentMethods:
             grants: KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all
             budgets: DIMENSION=AMOUNT, no more than the manifest's
             files: copied before it starts
+            why: for the people who are asked about it, at most 1024 bytes
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -1912,6 +1922,7 @@ class AgentMethods:
             "grants": grants,
             "budgets": budgets,
             "files": files,
+            "why": why,
             "key": key,
         }
         return SpawnResult.read(self._call("agent.spawn", params))
@@ -3043,6 +3054,7 @@ METHODS: dict[str, Method] = {
             Param("grants", "strings", False, "KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all"),
             Param("budgets", "strings", False, "DIMENSION=AMOUNT, no more than the manifest's"),
             Param("files", "json", False, "copied before it starts"),
+            Param("why", "string", False, "for the people who are asked about it, at most 1024 bytes"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),

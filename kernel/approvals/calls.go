@@ -1,0 +1,87 @@
+package approvals
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/service"
+)
+
+// Ask keeps the question about an agent's call. One that was refused before is not asked again.
+func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome, err error) {
+	made := Row{Call: c.Question().ID, Approval: api.Approval{Kind: api.ApprovalKind(q.Kind), What: q.What, Shown: q.Shown, Says: q.Says, Cost: q.Cost, Also: q.Also, Rule: q.Rule}}
+	size := len(q.What) + len(strings.Join(q.Shown, "")) + len(q.Cost) + len(q.Also) + len(q.Rule)
+	switch {
+	case !kinds[made.Kind].calls:
+		return out, api.Failure(api.CodeUnenforceable, "", "nothing asks people about %s", c.Method)
+	case size > whatMost:
+		return out, api.Failure(api.CodeParams, "make the request shorter", "people see all of it, and it has %d bytes instead of %d", size, whatMost)
+	case len(q.Says) > reasonMost:
+		return out, api.Failure(api.CodeParams, "", "an agent's own words have at most %d bytes", reasonMost)
+	}
+	before, err := Rows.Indexed(c.Tx, byCall, made.Call)
+	for _, old := range before { // of a life of the run that has ended
+		old.Call = ""
+		err = cmp.Or(err, Rows.Put(c.Tx, old))
+	}
+	if err != nil {
+		return out, err
+	}
+	r, err := a.enter(c, c.Run, made, lasts)
+	if err != nil {
+		return out, err
+	}
+	if r.Call != made.Call || r.State != api.ApprovalWaits {
+		return out, api.Failure(api.CodeDenied, "", "people refused the same before: %s", r.why())
+	}
+	out.Object = r.ID
+	a.due(&out, r)
+	return out, nil
+}
+
+// Decided returns what people answered to the question about a call.
+func (a *Approvals) Decided(c *service.Call) (answer service.Approval, why string, err error) {
+	all, err := Rows.Indexed(c.Tx, byCall, c.Question().ID)
+	if err != nil {
+		return service.Undecided, "", err
+	}
+	if len(all) == 0 {
+		return service.Denied, "the question is gone", nil
+	}
+	switch r := all[0]; r.State {
+	case api.ApprovalWaits:
+		return service.Undecided, "", nil
+	case api.ApprovalAllowed:
+		return service.Approved, "", nil
+	default:
+		return service.Denied, r.why(), nil
+	}
+}
+
+// why says why a question has no yes.
+func (r *Row) why() string {
+	switch r.State {
+	case api.ApprovalExpired:
+		return "there was no answer until " + r.Expires.Format(time.RFC3339)
+	case api.ApprovalGone:
+		return "the question was taken back"
+	}
+	for _, answer := range r.Answers {
+		if !answer.Allow && answer.Reason != "" {
+			return answer.Reason
+		}
+	}
+	return "no reason was given"
+}
+
+// ownerOrRoot refuses a user who may not decide for the run. What a call does needs the rights of the run's owner
+// besides, when it is done.
+func ownerOrRoot(_ *Approvals, r *Row, user agent.Owner) error {
+	if user.UID == r.Owner || user.UID == 0 {
+		return nil
+	}
+	return api.Failure(api.CodeDenied, "its owner or root answers", "user %d may not answer for %s", user.UID, r.Agent)
+}
