@@ -35,11 +35,12 @@ type Kernel struct {
 
 // The values of Kernel.Asks.
 const (
-	AskNet = "net" // connections that no rule covers
+	AskNet    = "net"    // connections that no rule covers
+	AskBudget = "budget" // more of a budget that has paused the run
 )
 
 // Asks are the values of Kernel.Asks.
-var Asks = []string{AskNet}
+var Asks = []string{AskNet, AskBudget}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"

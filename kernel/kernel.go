@@ -117,7 +117,8 @@ func New(c Config) (*Kernel, error) {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
-	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Budgets: k.budgets, Due: due}
+	k.budgets.More = k.asks.More
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},

@@ -1,10 +1,12 @@
 package approvals
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"clove.run/clove/agent"
@@ -25,13 +27,21 @@ const (
 )
 
 // Row is a question.
-type Row struct{ api.Approval }
+type Row struct {
+	api.Approval
+	// Withdrawn says that the agent took the question back: it is not asked again.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Over says of a question about a budget that this has more since: the answer holds no more.
+	Over bool `json:"over,omitempty"`
+}
 
 // The indexes of questions.
 const (
 	byID     = "approvals_by_id"
 	byWait   = "approvals_waiting"        // of those that wait, by the run
 	waitTerm = "approvals_waiting_in_all" // those that wait
+	byBudget = "approvals_by_budget"      // of those about a budget whose answer holds, by budgetTerm
+	ofOwner  = "approvals_of_owner"       // the sum: how many wait
 )
 
 // Rows is the table of questions.
@@ -49,11 +59,56 @@ var Rows = store.Table[Row]{
 	},
 	Indexes: []store.Index[Row]{
 		{Bucket: byID, Terms: func(r *Row) []string { return []string{r.ID} }},
-		{Bucket: byWait, Terms: func(r *Row) []string { return r.whileWaiting(string(r.Run)) }, Bound: store.Bound[Row]{Most: waitingMost, Error: func(r *Row) error {
+		{Bucket: byWait, Terms: func(r *Row) []string { return r.whileWaiting(r.waitTerm()) }, Bound: store.Bound[Row]{Most: waitingMost, Error: func(r *Row) error {
 			return api.Failure(api.CodeBusy, "wait for the answers", "%d questions of %s wait for people", waitingMost, r.Agent).By(service.StageApproval, "")
 		}}},
 		{Bucket: waitTerm, Terms: func(r *Row) []string { return r.whileWaiting(waitTerm) }},
+		{Bucket: byBudget, Terms: func(r *Row) []string {
+			if r.Budget == nil || r.Over || r.State == api.ApprovalAllowed || r.State == api.ApprovalGone && !r.Withdrawn {
+				return nil
+			}
+			return []string{budgetTerm(r.Budget.Account, r.Budget.Dimension)}
+		}},
 	},
+	Sums: []store.Sum[Row]{{Bucket: ofOwner, Of: func(r *Row) (string, []int) {
+		if r.State != api.ApprovalWaits {
+			return "", nil
+		}
+		return strconv.FormatUint(uint64(r.Owner), 10), []int{1}
+	}}},
+}
+
+// waitTerm is the term of a waiting question among those of its run. Those about budgets are apart: connections that wait
+// leave no question about a budget without a place.
+func (r *Row) waitTerm() string { return waitTermOf(r.Run, r.Budget != nil) }
+
+func waitTermOf(run agent.ID, budget bool) string {
+	if budget {
+		return string(run) + "/budget"
+	}
+	return string(run)
+}
+
+// Waiting returns the questions of a run that wait, those about connections first.
+func Waiting(tx *store.KernelTx, run agent.ID) (all []*Row, err error) {
+	for _, budget := range []bool{false, true} {
+		some, serr := Rows.Indexed(tx, byWait, waitTermOf(run, budget))
+		all, err = append(all, some...), cmp.Or(err, serr)
+	}
+	return all, err
+}
+
+// Counted is how many questions wait, by the owner of their runs.
+func Counted(tx *store.KernelTx) (map[uint32]int, error) {
+	sums, err := Rows.Summed(tx, ofOwner)
+	all := map[uint32]int{}
+	for owner, n := range sums {
+		uid, perr := strconv.ParseUint(owner, 10, 32)
+		if err = cmp.Or(err, perr); perr == nil && len(n) == 1 {
+			all[uint32(uid)] = n[0]
+		}
+	}
+	return all, err
 }
 
 func (r *Row) whileWaiting(term string) []string {
@@ -67,7 +122,7 @@ func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 
 // digest is that of what a person sees of a question.
 func digest(a api.Approval) string {
-	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule}
+	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule, Budget: a.Budget}
 	text, _ := json.Marshal(seen) // its fields have texts and numbers only
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -103,7 +158,7 @@ func find(tx *store.KernelTx, id string) (*Row, error) {
 
 // End ends the questions that a run, which has ended, has asked until a moment, zero: all. What waits for the answers looks at the topics.
 func End(tx *store.KernelTx, run agent.ID, until time.Time) (topics []service.Topic, err error) {
-	all, err := Rows.Indexed(tx, byWait, string(run))
+	all, err := Waiting(tx, run)
 	for _, r := range all {
 		if !until.IsZero() && r.Asked.After(until) {
 			continue

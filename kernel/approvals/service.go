@@ -25,6 +25,8 @@ type Approvals struct {
 	Grants interface {
 		Give(c *service.Call, scope, reason string, expires time.Time) (id string, out service.Outcome, err error)
 	}
+	// Budgets gives a run more of what it may spend.
+	Budgets Budgets
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -54,8 +56,13 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 	if err != nil {
 		return nil, err
 	}
+	if made.Budget != nil {
+		if r, err := a.equalBudget(c, &made); err != nil || r != nil {
+			return r, err
+		}
+	}
 	for _, r := range of {
-		if r.same(made.Kind, made.What, made.Rule) && r.holds(c.Now) {
+		if made.Budget == nil && r.same(made.Kind, made.What, made.Rule) && r.holds(c.Now) {
 			return r, nil
 		}
 	}
@@ -92,14 +99,11 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 		return result, out, api.Failure(api.CodeNotFound, "", "no live run %.64q", string(p.Run))
 	}
 	out.Owner = &run.Owner.UID
-	waits := cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, lasts)
-	if p.Kind != api.ApproveNet || p.What == "" || len(p.What) > whatMost || p.Rule == "" || len(p.Rule) > whatMost || waits < 0 || waits > lastsMost {
-		return result, out, api.Failure(api.CodeParams, "", "it is no question about the network")
-	}
-	made := Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
-	if err := kinds[p.Kind].may(a, &made, run.Owner); err != nil {
+	made, waits, err := a.made(c, run, p)
+	if err != nil {
 		return result, out, err
 	}
+	out.About = made.What
 	r, err := a.enter(c, run, made, waits)
 	if err != nil {
 		return result, out, err
@@ -107,6 +111,24 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 	a.due(&out, r)
 	result.Approval = r.Approval
 	return result, out, nil
+}
+
+// made is the question that a supervisor asks about a run, and how long it waits.
+func (a *Approvals) made(c *service.Call, run agent.Run, p api.ApprovalAskParams) (made Row, waits time.Duration, err error) {
+	of, known := kinds[p.Kind]
+	waits = cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, of.lasts, lasts)
+	switch {
+	case !known || waits < 0 || waits > lastsMost || of.ask == nil && (p.What == "" || p.Rule == "") || len(p.What) > whatMost || len(p.Rule) > whatMost:
+		return made, waits, api.Failure(api.CodeParams, "", "it is no question to people")
+	case of.ask != nil:
+		made, err = of.ask(a, c, run)
+	default:
+		made = Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
+	}
+	if err == nil {
+		err = of.may(a, &made, run.Owner)
+	}
+	return made, waits, err
 }
 
 // due has the end of a question looked at in time.
@@ -229,6 +251,9 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 			r.Until = c.Now.Add(holds).UTC()
 		}
 	}
+	if err := Rows.Put(c.Tx, r); err != nil { // before the yes: what that changes has other questions looked at
+		return result, out, err
+	}
 	if yes := kinds[r.Kind].yes; p.Allow && yes != nil {
 		done, err := yes(a, c, r)
 		if err != nil {
@@ -265,7 +290,7 @@ func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none ap
 	case r.State != api.ApprovalWaits:
 		return none, out, api.Failure(api.CodeConflict, "", "the question %s is %s", r.ID, r.State)
 	}
-	r.State = api.ApprovalGone
+	r.State, r.Withdrawn = api.ApprovalGone, true
 	a.concluded(&out, r)
 	return none, out, Rows.Put(c.Tx, r)
 }
