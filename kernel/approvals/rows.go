@@ -20,6 +20,7 @@ const (
 	waitingMost = 32   // of a run
 	rowsMost    = 512  // of a run, answered ones included: the oldest of these go first
 	whatMost    = 8192 // bytes of what is asked
+	detailMost  = 512  // bytes of what an event says of a question
 	reasonMost  = 1024 // bytes of a person's reason
 	inPart      = 32
 	lasts       = time.Hour // a question waits so long, unless it says something else
@@ -157,7 +158,7 @@ func find(tx *store.KernelTx, id string) (*Row, error) {
 }
 
 // End ends the questions that a run, which has ended, has asked until a moment, zero: all. What waits for the answers looks at the topics.
-func End(tx *store.KernelTx, run agent.ID, until time.Time) (topics []service.Topic, err error) {
+func (a *Approvals) End(tx *store.KernelTx, run agent.ID, until time.Time, out *service.Outcome) error {
 	all, err := Waiting(tx, run)
 	for _, r := range all {
 		if !until.IsZero() && r.Asked.After(until) {
@@ -167,7 +168,8 @@ func End(tx *store.KernelTx, run agent.ID, until time.Time) (topics []service.To
 		if perr := Rows.Put(tx, r); err == nil {
 			err = perr
 		}
-		topics = append(topics, topic(r.ID))
+		a.count(out, r, string(r.State))
+		out.Topics = append(out.Topics, topic(r.ID))
 	}
-	return topics, err
+	return err
 }

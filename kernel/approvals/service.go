@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Approvals struct {
 	}
 	// Budgets gives a run more of what it may spend.
 	Budgets Budgets
+	// Counted gets each question that was asked, and how each ended; nil: they are not counted.
+	Counted func(kind api.ApprovalKind, outcome string)
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -51,7 +54,7 @@ func noQuestion(id string) error {
 func seen(c *service.Call, r *Row) bool { return r != nil && (c.Root() || r.Owner == c.UID) }
 
 // enter stores a question, unless the run has an equal one whose answer holds.
-func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration) (*Row, error) {
+func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration, out *service.Outcome) (*Row, error) {
 	of, err := Rows.Below(c.Tx, store.RunKey(run.Spec.ID, ""))
 	if err != nil {
 		return nil, err
@@ -72,7 +75,32 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 	made.ID, made.State, made.Run, made.Agent, made.Owner, made.Namespace = string(agent.NewID()), api.ApprovalWaits, run.Spec.ID, run.Spec.Name, run.Owner.UID, run.Spec.Kernel.Namespace
 	made.Asked, made.Expires = c.Now.UTC(), c.Now.Add(lastsFor).UTC()
 	made.Digest = digest(made.Approval)
+	a.happened(out, &made, agent.RunAsked, made.What, OutcomeAsked)
 	return &made, Rows.Put(c.Tx, &made)
+}
+
+// OutcomeAsked is what Counted gets of a question that is new. The others are states.
+const OutcomeAsked = "asked"
+
+// happened notes an event about a question, and counts it.
+func (a *Approvals) happened(out *service.Outcome, r *Row, kind agent.RunEventKind, detail, outcome string) {
+	bounded := kind == agent.RunAsked || r.Withdrawn // an agent makes these as fast as it wants
+	out.Events = append(out.Events, service.Event{Kind: kind, Run: r.Run, Detail: cut(detail), Bounded: bounded, Bound: kind})
+	a.count(out, r, outcome)
+}
+
+func (a *Approvals) count(out *service.Outcome, r *Row, outcome string) {
+	if kind := r.Kind; a.Counted != nil {
+		out.Durable = append(out.Durable, func() { a.Counted(kind, outcome) })
+	}
+}
+
+// cut bounds the detail of an event: clove approvals show has the question in full.
+func cut(text string) string {
+	if len(text) <= detailMost {
+		return text
+	}
+	return strings.ToValidUTF8(text[:detailMost], "") + " …"
 }
 
 // forgetOldest makes place for one more question of a run.
@@ -104,7 +132,7 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 		return result, out, err
 	}
 	out.About = made.What
-	r, err := a.enter(c, run, made, waits)
+	r, err := a.enter(c, run, made, waits, &out)
 	if err != nil {
 		return result, out, err
 	}
@@ -274,8 +302,13 @@ func over(r *Row, now time.Time) api.ApprovalState {
 	return ""
 }
 
-// concluded has what waits for a question look again.
+// concluded has what waits for a question look again, and notes how it ended.
 func (a *Approvals) concluded(out *service.Outcome, r *Row) {
+	detail := string(r.State)
+	if n := len(r.Answers); n > 0 {
+		detail += fmt.Sprintf(" by user %d", r.Answers[n-1].UID)
+	}
+	a.happened(out, r, agent.RunAnswered, detail+": "+r.What, string(r.State))
 	out.Topics = append(out.Topics, topic(r.ID))
 }
 
