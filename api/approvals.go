@@ -56,6 +56,7 @@ type ApprovalBudget struct {
 	Wanted    int64     `json:"wanted,omitempty"` // by the call that did not fit; 0: what was used is more than was granted
 	More      int64     `json:"more"`             // that a yes adds to what is granted
 	Since     time.Time `json:"since,omitzero"`   // when the period began
+	Until     time.Time `json:"until,omitzero"`   // when it ends, and with it the question; absent: the budget has no period
 }
 
 // ApprovalAnswer is the answer of one person.

@@ -74,6 +74,9 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 	}
 	made.ID, made.State, made.Run, made.Agent, made.Owner, made.Namespace = string(agent.NewID()), api.ApprovalWaits, run.Spec.ID, run.Spec.Name, run.Owner.UID, run.Spec.Kernel.Namespace
 	made.Asked, made.Expires = c.Now.UTC(), c.Now.Add(lastsFor).UTC()
+	if b := made.Budget; b != nil && !b.Until.IsZero() && b.Until.Before(made.Expires) {
+		made.Expires = b.Until
+	}
 	made.Digest = digest(made.Approval)
 	a.happened(out, &made, agent.RunAsked, made.What, OutcomeAsked)
 	return &made, Rows.Put(c.Tx, &made)
@@ -355,8 +358,11 @@ func (a *Approvals) Tick(e *service.Engine) (next time.Time, err error) {
 				continue
 			}
 			r.State = api.ApprovalExpired
+			if r.Budget != nil && !now.Before(r.Budget.Until) && !r.Budget.Until.IsZero() { // its period is over: the run goes on
+				r.State = api.ApprovalGone
+			}
 			a.concluded(&out, r)
-			err = cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, c.Entry("approval.expired", r.What, audit.VerdictDeny)))
+			err = cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, c.Entry("approval."+string(r.State), r.What, audit.VerdictDeny)))
 		}
 		return out, err
 	})

@@ -27,7 +27,7 @@ func (b *Budgets) Pausing(c *service.Call, run agent.Run) (asked *api.ApprovalBu
 		return nil, "", "", nil
 	}
 	l := s.Spent[at]
-	asked = &api.ApprovalBudget{Account: l.Account, Dimension: l.Dimension, Granted: *l.Granted, Used: l.Used, Wanted: l.Wanted, Since: l.Since}
+	asked = &api.ApprovalBudget{Account: l.Account, Dimension: l.Dimension, Granted: *l.Granted, Used: l.Used, Wanted: l.Wanted, Since: l.Since, Until: budget.Period(l.Period).End(l.Since)}
 	again := *l.Granted
 	if l.Account == string(budget.RunKey(run.Owner.UID, run.Spec.ID)) {
 		again = firstOf(run, budget.Dimension(l.Dimension), again)
