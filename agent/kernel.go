@@ -35,12 +35,13 @@ type Kernel struct {
 
 // The values of Kernel.Asks.
 const (
-	AskNet   = "net"   // connections that no rule covers
-	AskSpawn = "spawn" // children that no grant covers
+	AskNet    = "net"    // connections that no rule covers
+	AskSpawn  = "spawn"  // children that no grant covers
+	AskBudget = "budget" // more of a budget that has paused the run
 )
 
 // Asks are the values of Kernel.Asks.
-var Asks = []string{AskNet, AskSpawn}
+var Asks = []string{AskNet, AskSpawn, AskBudget}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"

@@ -63,6 +63,7 @@ type Record struct {
 	Events     Events            `json:"events"`
 	Network    *NetworkUse       `json:"network,omitempty"` // absent without a gate
 	Denials    []Denial          `json:"denials"`
+	Asked      *Asked            `json:"asked,omitempty"`   // absent where people are asked nothing
 	Streams    *StreamUse        `json:"streams,omitempty"` // absent where mail has no part in them
 	Shadow     *ShadowUse        `json:"shadow,omitempty"`  // absent without a shadow
 	Enforced   map[string]string `json:"enforced"`          // control to mechanism, for example "memory": "cgroup1"
@@ -70,6 +71,16 @@ type Record struct {
 	Policy     Policy            `json:"policy"`            // where the defaults came from
 	Manifest   Manifest          `json:"manifest,omitzero"` // the agent's file that it was started from
 	Host       Host              `json:"host"`
+}
+
+// Asked is what a run asked people, and what it did not need to ask.
+type Asked struct {
+	Questions int64 `json:"questions"` // that people had to be asked, whatever they are about
+	Allowed   int64 `json:"allowed"`   // of these
+	Denied    int64 `json:"denied"`
+	Expired   int64 `json:"expired"` // without an answer in time
+	Held      int64 `json:"held"`    // connections that waited for an answer
+	ByRule    int64 `json:"by_rule"` // connections that rules and earlier answers decided, refused ones among them
 }
 
 // StepSupervise is the Error.Step of a record without a supervisor: nothing saw the agent's end.

@@ -30,6 +30,10 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "use "+strings.Join(Asks, ", "), "%q: people are not asked about that", k.Asks)
 	case slices.Contains(k.Asks, AskNet) && s.Network != NetworkAllowlist:
 		return wrong("kernel.asks", "add --network allowlist", "people are asked about connections that no rule of an allowlist covers, and the network is %s", s.Network)
+	case slices.Contains(k.Asks, AskBudget) && !slices.ContainsFunc(k.Budgets, pauses):
+		return wrong("kernel.asks", "add --budget, for example cost=2usd, or leave budget out of --ask", "people are asked for more of a budget that is spent, and the run has none that pauses it")
+	case slices.Contains(k.Asks, AskBudget) && k.AtEnd != "pause":
+		return wrong("kernel.asks", "use --at-end pause, or leave --at-end out", "people are asked about a budget that pauses the run, and at its end it does not")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
@@ -60,6 +64,10 @@ func checkKernel(s Spec) error {
 	}
 	return ValidateNamespace(k.Namespace)
 }
+
+// pauses reports whether the run can pause when a budget is spent: a start that children do not admit is refused, and
+// nothing else happens.
+func pauses(text string) bool { return !strings.HasPrefix(text, "children=") }
 
 // checkIdle refuses a time that nothing could end, because the agent has no calls that wait.
 func (k Kernel) checkIdle() error {

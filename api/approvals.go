@@ -11,8 +11,9 @@ type ApprovalKind string
 
 // The kinds.
 const (
-	ApproveNet   ApprovalKind = "net"   // a connection that no rule covers
-	ApproveSpawn ApprovalKind = "spawn" // a child that no grant covers
+	ApproveNet    ApprovalKind = "net"    // a connection that no rule covers
+	ApproveSpawn  ApprovalKind = "spawn"  // a child that no grant covers
+	ApproveBudget ApprovalKind = "budget" // more of a budget that has paused the run
 )
 
 // ApprovalState is how far a question is.
@@ -24,7 +25,7 @@ const (
 	ApprovalAllowed ApprovalState = "allowed"
 	ApprovalDenied  ApprovalState = "denied"
 	ApprovalExpired ApprovalState = "expired" // there was no answer in time, which is a no
-	ApprovalGone    ApprovalState = "gone"    // the run has ended, or its agent has taken the question back
+	ApprovalGone    ApprovalState = "gone"    // the run has ended, its agent has taken the question back, or the budget got more
 )
 
 // Approval is a question to people, and their answers. An answer holds for exactly what is shown: Digest names it.
@@ -41,13 +42,26 @@ type Approval struct {
 	Says      string           `json:"says,omitempty"`      // the agent's own words about it
 	Cost      string           `json:"cost,omitempty"`      // what it would cost
 	Also      string           `json:"also,omitempty"`      // what else the same yes would allow
-	Rule      string           `json:"rule,omitempty"`      // what a yes would allow, of a call of the agent's the rule that would have allowed it
+	Rule      string           `json:"rule,omitempty"`      // what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
+	Budget    *ApprovalBudget  `json:"budget,omitempty"`    // of kind budget
 	Digest    string           `json:"digest"`              // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
 	Expires   time.Time        `json:"expires"`             // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
 	Until     time.Time        `json:"until,omitzero"`  // a yes holds so long; absent: to the end of the run
+}
+
+// ApprovalBudget is a budget of which nothing is left, when people were asked. Amounts are in the dimension's unit.
+type ApprovalBudget struct {
+	Account   string    `json:"account"`
+	Dimension string    `json:"dimension"`
+	Granted   int64     `json:"granted"`
+	Used      int64     `json:"used"`
+	Wanted    int64     `json:"wanted,omitempty"` // by the call that did not fit; 0: what was used is more than was granted
+	More      int64     `json:"more"`             // that a yes adds to what is granted
+	Since     time.Time `json:"since,omitzero"`   // when the period began
+	Until     time.Time `json:"until,omitzero"`   // when it ends, and with it the question; absent: the budget has no period
 }
 
 // ApprovalAnswer is the answer of one person.
@@ -59,13 +73,13 @@ type ApprovalAnswer struct {
 }
 
 // ApprovalAskParams asks people for a run's supervisor. The same question is asked once: what it is repeated with gets
-// the same approval.
+// the same approval. A question about a budget has no What and no Rule: it is about the one that has paused the run.
 type ApprovalAskParams struct {
 	Run       agent.ID     `json:"run"`
 	Kind      ApprovalKind `json:"kind"`
-	What      string       `json:"what"`
+	What      string       `json:"what,omitempty"`
 	Rule      string       `json:"rule,omitempty"`
-	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour
+	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour, and about a budget a day
 }
 
 // ApprovalResult is one question.

@@ -44,8 +44,9 @@ type Counts struct {
 	Blobs       int       `json:"blobs"`
 	BlobBytes   int64     `json:"blob_bytes"` // of them, and of uploads at their whole size
 	Grants      int       `json:"grants"`
-	Budgets     int       `json:"budgets"` // accounts in which something is counted or limited
-	Spent       int       `json:"spent"`   // of these with a limit of which nothing is left
+	Budgets     int       `json:"budgets"`   // accounts in which something is counted or limited
+	Spent       int       `json:"spent"`     // of these with a limit of which nothing is left
+	Approvals   int       `json:"approvals"` // questions that wait for people
 }
 
 // JobCounts are numbers of jobs by their state.

@@ -127,7 +127,7 @@ func (s *shared) gauges(set func(name string, value float64, labels ...string)) 
 		}
 	}
 	for name, value := range map[string]int{metrics.Mailboxes: n.Mailboxes, metrics.MailMessages: n.Messages, metrics.MailDead: n.DeadLetters, metrics.JobQueues: n.Queues, metrics.Names: n.Names,
-		metrics.Grants: n.Grants, metrics.Accounts: n.Budgets, metrics.AccountsSpent: n.Spent} {
+		metrics.Grants: n.Grants, metrics.Accounts: n.Budgets, metrics.AccountsSpent: n.Spent, metrics.Approvals: n.Approvals} {
 		set(name, float64(value))
 	}
 	for state, value := range n.Jobs.ByState() {

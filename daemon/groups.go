@@ -1,5 +1,7 @@
 package daemon
 
+import "clove.run/clove/agent"
+
 // handlers joins the tables of the handler groups: each serves one group of the API's methods with
 // the few parts of cloved that it needs, so that a handler's group type names all that the
 // handler can reach. Sessions have none (sessions.go).
@@ -18,7 +20,11 @@ func (d *Daemon) system() system {
 }
 
 func (d *Daemon) runs() runs {
-	return runs{cache: d.cache, records: d.records, reconciler: d.reconciler, sandboxes: d.sandboxes, limits: d.limits(), supervisors: d.supervisors(),
+	var asking func(agent.ID) (string, error)
+	if d.shared != nil {
+		asking = d.shared.kernel.Asking
+	}
+	return runs{asking: asking, cache: d.cache, records: d.records, reconciler: d.reconciler, sandboxes: d.sandboxes, limits: d.limits(), supervisors: d.supervisors(),
 		paths: d.options.Paths, admission: &d.admission, tracer: d.tracer, log: d.log}
 }
 

@@ -68,8 +68,8 @@ func (r runs) page(c *request, p api.ListParams, from listPosition) (json.RawMes
 			list = append(list, ',')
 		}
 		list = append(list, text...)
-		if run.State == agent.StateQueued {
-			reasons[run.Spec.ID], _ = r.reconciler.reason(run.Spec.ID)
+		if reason := r.waitsFor(run); reason != "" || run.State == agent.StateQueued {
+			reasons[run.Spec.ID] = reason
 		}
 	}
 	// The fields behind the runs, without their opening bracket.

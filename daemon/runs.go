@@ -30,6 +30,7 @@ type runs struct {
 	admission   *sync.Mutex // from counting a user's runs until the next one is stored
 	tracer      *traces.Tracer
 	log         *slog.Logger
+	asking      func(agent.ID) (string, error) // what a run asks people; nil: nothing is served yet
 }
 
 func (r runs) methods() []handler {
@@ -194,11 +195,19 @@ func (r runs) result(id agent.ID) (api.RunResult, error) {
 
 // show is a run as its owner may see it, with why it waits.
 func (r runs) show(run agent.Run) api.RunResult {
-	result := api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets())}
-	if run.State == agent.StateQueued {
-		result.Reason, _ = r.reconciler.reason(run.Spec.ID)
+	return api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets()), Reason: r.waitsFor(&run)}
+}
+
+// waitsFor says what a run waits for: its start, or people; empty: nothing. What people are asked is left out where it cannot
+// be read.
+func (r runs) waitsFor(run *agent.Run) (reason string) {
+	switch {
+	case run.State == agent.StateQueued:
+		reason, _ = r.reconciler.reason(run.Spec.ID)
+	case run.State == agent.StateRunning && len(run.Spec.Kernel.Asks) > 0 && r.asking != nil:
+		reason, _ = r.asking(run.Spec.ID)
 	}
-	return result
+	return reason
 }
 
 // hold prevents renames until release, so that ref goes on meaning the call's run. It

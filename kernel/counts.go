@@ -2,9 +2,11 @@ package kernel
 
 import (
 	"cmp"
+	"fmt"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/approvals"
 	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
@@ -25,7 +27,13 @@ func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, 
 				n.Mailboxes, n.Messages, n.DeadLetters = n.Mailboxes+of.Boxes, n.Messages+of.Messages, n.DeadLetters+of.Dead
 			}
 		}
-		err = cmp.Or(err,
+		asks, askErr := approvals.Counted(tx)
+		for uid, waiting := range asks {
+			if is(uid) {
+				n.Approvals += waiting
+			}
+		}
+		err = cmp.Or(err, askErr,
 			jobs.Queues.Each(tx, func(q *jobs.Queue) {
 				if !is(q.Owner) {
 					return
@@ -73,4 +81,21 @@ func spent(a *budget.Account) int {
 		}
 	}
 	return 0
+}
+
+// Asking says what a run asks people and waits for; empty: nothing.
+func (k *Kernel) Asking(run agent.ID) (text string, err error) {
+	err = k.engine.Read(func(tx *store.KernelTx) error {
+		all, err := approvals.Waiting(tx, run)
+		if len(all) == 0 {
+			return err
+		}
+		first := all[len(all)-1] // about a budget, if one is: that has the whole run wait
+		text = fmt.Sprintf("people are asked to let it %s (clove approvals show %s)", first.What, first.ID)
+		if len(all) > 1 {
+			text += fmt.Sprintf(", and %d more questions", len(all)-1)
+		}
+		return err
+	})
+	return text, err
 }

@@ -53,6 +53,8 @@ type Config struct {
 	Caused func(call string, runs ...agent.ID)
 	// Called gets each call with its result and its time; nil: calls are not counted.
 	Called func(c service.Caller, method string, err error, took time.Duration)
+	// Asked gets each question to people when it is new, and how each ended: asked, or the state; nil: they are not counted.
+	Asked func(kind api.ApprovalKind, outcome string)
 	// Waiting returns a run's calls of models that wait; nil: no models are served.
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
@@ -117,7 +119,8 @@ func New(c Config) (*Kernel, error) {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
-	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Budgets: k.budgets, Counted: c.Asked, Due: due}
+	k.budgets.More = k.asks.More
 	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,

@@ -7,7 +7,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
-	"clove.run/clove/kernel/approvals"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/mail"
@@ -91,11 +90,9 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 		if out, err = k.settleOpen(c.Tx, e.ID, until); err != nil {
 			return out, err
 		}
-		ended, err := approvals.End(c.Tx, e.ID, until)
-		if err != nil {
+		if err := k.asks.End(c.Tx, e.ID, until, &out); err != nil {
 			return out, err
 		}
-		out.Topics = append(out.Topics, ended...)
 		if e.Kind == agent.RunRemoved {
 			holders, err := forgetRun(c.Tx, e.Owner.UID, e.ID)
 			if err != nil {

@@ -21,6 +21,8 @@ type asker struct {
 	// ask puts the question, and returns when it is answered or ctx ends. rule is what a yes
 	// would allow. The rules that it returns hold from now on; nil: it is no.
 	ask func(ctx context.Context, rule agent.EgressRule) *egress.Rules
+	// held is called for a connection that waits for the answer to another's question.
+	held func()
 
 	mu   sync.Mutex // guards open
 	open map[string]*asking
@@ -51,6 +53,7 @@ func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 	}
 	a.mu.Unlock()
 	if asked {
+		a.held()
 		select {
 		case <-q.done:
 			return q.rules
@@ -115,7 +118,7 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 
 // people lets those decide who answer to the kernel's questions. What they allow is a grant of the run.
 func (s *share) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
-	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, s.asked)
+	answer, err := s.question(ctx, api.ApprovalAskParams{Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target})
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}
@@ -164,12 +167,12 @@ func (f *inForce) until(ctx context.Context, grant string) *egress.Rules {
 
 // asks chooses where the questions of a launch go; nil: what no rule covers is refused.
 func (l *launch) asks() func(context.Context, broker.Decision) *egress.Rules {
-	a := &asker{owner: l.streams.Owner, open: map[string]*asking{}}
+	a := &asker{owner: l.streams.Owner, held: func() {}, open: map[string]*asking{}}
 	switch {
 	case l.streams.AskNetwork != nil:
 		a.ask = newAtTerminal(l.spec, l.streams.Owner, l.streams.AskNetwork).decide
 	case slices.Contains(l.spec.Kernel.Asks, agent.AskNet) && l.share != nil:
-		a.ask = l.share.people
+		a.ask, a.held = l.share.people, l.share.questions.held
 	default:
 		return nil
 	}

@@ -126,6 +126,9 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
+	if l.share != nil {
+		r.Asked = l.share.questions.record(l.spec, r.Network)
+	}
 	r.Denials = append(r.Denials, l.denials.list()...)
 	slices.SortStableFunc(r.Denials, byTime)
 	if l.models != nil {

@@ -30,6 +30,7 @@ type share struct {
 	callouts  *callouts
 	force     inForce
 	asked     func(api.Approval)
+	questions questions
 
 	// The loop's:
 	metered  map[string]bool  // limited dimensions that the Linux kernel counts
@@ -39,6 +40,7 @@ type share struct {
 	pausedAt int64            // CLOCK_BOOTTIME
 	stoodNS  int64            // how long pauses that are over took
 	paused   bool             // the loop: a budget has the agent stand still
+	more     moreAsked        // the loop's
 
 	mu   sync.Mutex    // standings is sent to by one at a time
 	news chan struct{} // closed by the next standing; nil: nothing waits for it. mu guards it

@@ -43,6 +43,9 @@ func (s *supervisor) onStanding(now api.Standing) {
 		}
 	}
 	s.pauseForBudget(pause)
+	if slices.Contains(s.spec.Kernel.Asks, agent.AskBudget) {
+		s.share.askMore(pause)
+	}
 }
 
 // grantNetwork puts the rules of net grants in force, beside those that the run began with.

@@ -7,10 +7,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/cmd/clove/verbs"
+	"clove.run/clove/kernel/budget"
 )
 
 // Flags of clove approvals that no other command has.
@@ -62,11 +64,15 @@ func showQuestion(s *screen, l *line, r api.ApprovalResult) error {
 func questionLines(a api.Approval) (lines []any) {
 	lines = append(lines, fmt.Sprintf("%s asks to %s", agentText(a), quoted(a.What)))
 	lines = append(lines, questionParts(a)...)
+	ends := "refused"
+	if a.Budget != nil {
+		ends = "refused (it stays paused)"
+	}
 	var all strings.Builder
 	fmt.Fprintf(&all, "  %s: %s", a.ID, a.State)
 	switch {
 	case a.State == api.ApprovalWaits:
-		fmt.Fprintf(&all, ", and refused at %s", a.Expires.Local().Format(time.DateTime))
+		fmt.Fprintf(&all, ", and %s at %s", ends, a.Expires.Local().Format(time.DateTime))
 	case !a.Until.IsZero():
 		fmt.Fprintf(&all, " until %s", a.Until.Local().Format(time.DateTime))
 	}
@@ -77,6 +83,46 @@ func questionLines(a api.Approval) (lines []any) {
 		}
 	}
 	return append(lines, all.String())
+}
+
+// budgetOf names the budget that a question is about.
+func budgetOf(a api.Approval) string {
+	if a.Budget.Account == string(budget.RunKey(a.Owner, a.Run)) {
+		return "the budget of this run"
+	}
+	return a.Budget.Account
+}
+
+// askedText is what a run asked people, and what it did not need to ask; empty: nothing could be asked.
+func askedText(of *agent.Asked) string {
+	if of == nil || of.Questions+of.ByRule == 0 {
+		return ""
+	}
+	text := "asked people " + many(of.Questions, "once", "%d times")
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{{of.Allowed, "allowed"}, {of.Denied, "denied"}, {of.Expired, "not answered in time"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if of.ByRule > 0 {
+		text += ", " + many(of.ByRule, "1 connection was", "%d connections were") + " decided by a rule"
+	}
+	return text
+}
+
+// many is a number of things in words.
+func many(n int64, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(more, n)
 }
 
 func agentText(a api.Approval) string {

@@ -2,15 +2,17 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"clove.run/clove/api"
 )
 
 // yesTexts say for each kind of question what a yes does, and ruleTexts what the rule would be.
-var yesTexts = map[api.ApprovalKind]string{
-	api.ApproveNet:   "a yes adds the rule --allow %s to this run",
-	api.ApproveSpawn: "a yes starts it once",
+var yesTexts = map[api.ApprovalKind]func(a api.Approval) string{
+	api.ApproveNet:   func(a api.Approval) string { return "adds the rule --allow " + quoted(a.Rule) + " to this run" },
+	api.ApproveSpawn: func(api.Approval) string { return "starts it once" },
+	api.ApproveBudget: func(a api.Approval) string {
+		return "adds " + quoted(a.Rule) + " to " + budgetOf(a) + ", as clove budget raise does"
+	},
 }
 
 var ruleTexts = map[api.ApprovalKind]string{
@@ -29,15 +31,12 @@ func questionParts(a api.Approval) (lines []any) {
 	if a.Cost != "" {
 		line("it costs %s", quoted(a.Cost))
 	}
-	if text := yesTexts[a.Kind]; text != "" {
-		if strings.Contains(text, "%") {
-			text = fmt.Sprintf(text, quoted(a.Rule))
-		}
+	if text := yesTexts[a.Kind]; text != nil {
 		also := "and nothing else"
 		if a.Also != "" {
 			also = "and with that: " + quoted(a.Also)
 		}
-		line("%s, %s", text, also)
+		line("a yes %s, %s", text(a), also)
 	}
 	if text := ruleTexts[a.Kind]; text != "" {
 		line(text, a.Agent, quoted(a.Rule))

@@ -49,7 +49,7 @@ func showSummary(s *screen, l *line, n api.SummaryResult) error {
 	for _, row := range []struct {
 		what string
 		n    any
-	}{{"newest event", n.Events}, {"mailboxes", n.Mailboxes}, {"messages", n.Messages}, {"dead letters", n.DeadLetters}, {"queues", n.Queues}, {"names", n.Names}, {"blobs", n.Blobs}, {"bytes of blobs", n.BlobBytes}, {"grants", n.Grants}, {"budgets", n.Budgets}, {"budgets spent", n.Spent}} {
+	}{{"newest event", n.Events}, {"mailboxes", n.Mailboxes}, {"messages", n.Messages}, {"dead letters", n.DeadLetters}, {"queues", n.Queues}, {"names", n.Names}, {"blobs", n.Blobs}, {"bytes of blobs", n.BlobBytes}, {"grants", n.Grants}, {"budgets", n.Budgets}, {"budgets spent", n.Spent}, {"questions that wait", n.Approvals}} {
 		rows = append(rows, []string{row.what, fmt.Sprint(row.n)})
 		if row.what == "queues" {
 			for _, state := range api.JobStates {

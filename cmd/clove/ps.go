@@ -87,9 +87,13 @@ func listRuns(p program, c *cli.Context) error {
 		}
 		return format.print(p.out, rows)
 	case c.Bool(flagJSON):
-		runs := []agent.Run{}
+		type waits struct {
+			agent.Run
+			Reason string `json:"reason,omitempty"` // why it waits
+		}
+		runs := []waits{}
 		for _, one := range listed {
-			runs = append(runs, one.Run)
+			runs = append(runs, waits{one.Run, one.Reason})
 		}
 		return p.printJSON(runs)
 	case c.Bool(flagQuiet):

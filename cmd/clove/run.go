@@ -195,5 +195,8 @@ func (p launcher) reportEnd(record agent.Record, spec agent.Spec) {
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)
 	}
+	if text := askedText(record.Asked); text != "" {
+		p.say("clove", cyan, text)
+	}
 	reportShadowUse(p.screen, record, spec)
 }

@@ -32,7 +32,8 @@ func showCommand() command {
 // page is all that clove show writes.
 type page struct {
 	Run      agent.Run        `json:"run"`
-	Facts    []fact           `json:"facts"` // how it ended, its terms, its log and the next step
+	Waits    string           `json:"waits,omitempty"` // for what: its start, or people
+	Facts    []fact           `json:"facts"`           // how it ended, its terms, its log and the next step
 	Grants   []api.Grant      `json:"grants"`
 	Budgets  []api.Budget     `json:"budgets"`
 	Children []api.Child      `json:"children"` // all runs below it, each behind its parent
@@ -41,7 +42,7 @@ type page struct {
 }
 
 // pageEvents are the events of a page, and how many it has.
-var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled, agent.RunSpawned}
+var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled, agent.RunSpawned, agent.RunAsked, agent.RunAnswered}
 
 const pageEventsMost = 10
 
@@ -81,7 +82,7 @@ func readPage(c *cli.Context, d *client.Client) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	of := page{Run: found.Run, Children: append([]api.Child{}, children...), Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
+	of := page{Run: found.Run, Waits: found.Reason, Children: append([]api.Child{}, children...), Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
 	_, err = client.Each(c.Context, d, methods.EventFollow, api.EventParams{After: new(uint64), Run: id, What: pageEvents}, func(n api.EventNote) error {
 		if n.Event != nil {
 			of.Events = append(of.Events[max(0, len(of.Events)-pageEventsMost+1):], *n.Event)
@@ -144,8 +145,10 @@ func runFacts(of page, now time.Time) [][]string {
 	add("name", shown(run.Name()))
 	add("id", string(run.Spec.ID))
 	add("state", stateName(run))
+	add("waits", of.Waits)
 	if run.Record != nil {
 		add("end", howEnded(run))
+		add("asked", askedText(run.Record.Asked))
 	}
 	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
 	add("namespace", run.Spec.Kernel.Namespace)

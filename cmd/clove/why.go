@@ -39,7 +39,7 @@ func explainWhy(p program, c *cli.Context) error {
 	case err != nil:
 		return err
 	case found:
-		return explainRun(p.screen, run, p.lastLines(c, run))
+		return explainRun(p.screen, run, p.waits(c, run), p.lastLines(c, run))
 	case c.NArg() != 1:
 		return invalid("", "clove why HOST[:PORT] --allow TARGET, or clove why NAME", "it takes one target or run, not %d", c.NArg())
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/advice"
@@ -21,6 +24,7 @@ type whyRun struct {
 	Run      agent.ID        `json:"run"`
 	Name     string          `json:"name"`
 	State    agent.State     `json:"state"`
+	Waits    string          `json:"waits,omitempty"`  // for what: its start, or people
 	Status   agent.Status    `json:"status,omitempty"` // absent while it lives
 	ExitCode int             `json:"exit_code"`
 	Lines    []string        `json:"lines"`           // how it ended, for people
@@ -96,8 +100,11 @@ func mayHaveRuns(a *access, c *cli.Context) bool {
 
 // explainRun prints what is to be said about a run. There is no question with a yes or no,
 // so the exit status is 0.
-func explainRun(s *screen, run agent.Run, log []string) error {
+func explainRun(s *screen, run agent.Run, waits string, log []string) error {
 	of := whyOf(run)
+	if of.Waits = waits; waits != "" {
+		of.Lines = append(of.Lines, "it waits: "+waits)
+	}
 	of.Facts = story(run, log)
 	if s.json {
 		return s.printJSON(of)
@@ -118,6 +125,23 @@ func explainRun(s *screen, run agent.Run, log []string) error {
 	return s.printLines(verbs.Items(lines))
 }
 
+// waits is what a live run waits for; empty: nothing, or no cloved says it.
+func (p program) waits(c *cli.Context, run agent.Run) string {
+	if run.Record != nil {
+		return ""
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	found, err := client.Do(c.Context, d, methods.RunGet, api.RunParams{Run: string(run.Spec.ID)})
+	if err != nil {
+		return ""
+	}
+	return found.Reason
+}
+
 // whyOf collects what a run's record says.
 func whyOf(run agent.Run) whyRun {
 	of := whyRun{Run: run.Spec.ID, Name: run.Spec.Name, State: run.State, Lines: []string{}, Denials: []whyDenial{}}
@@ -136,6 +160,9 @@ func whyOf(run agent.Run) whyRun {
 		of.Denials = append(of.Denials, whyDenial{d, advice.Of(run.Spec, d)})
 	}
 	of.Lines = append(of.Lines, shown(run.Name())+" "+howEnded(run))
+	if text := askedText(record.Asked); text != "" {
+		of.Lines = append(of.Lines, "it "+text)
+	}
 	more := ending(*record, run.Spec.Limits)
 	if record.Status == agent.StatusKilled {
 		more = more[1:] // howEnded says more

@@ -218,6 +218,9 @@ func (m *Meter) Decided(caller, method string, err *api.Error, took time.Duratio
 	m.observe(kernelSeconds, took, caller)
 }
 
+// Asked counts a question to people that is new, or has ended.
+func (m *Meter) Asked(kind, outcome string) { m.count(approvalsTotal, 1, kind, outcome) }
+
 // Refused counts a connection that was not let in.
 func (m *Meter) Refused(word string) { m.count(refusals, 1, word) }
 

@@ -65,6 +65,7 @@ const (
 	kernelRefusals = "clove_kernel_refusals_total"
 	kernelSeconds  = "clove_kernel_call_seconds"
 	budgetMarks    = "clove_budget_marks_total"
+	approvalsTotal = "clove_approvals_total"
 	modelCalls     = "clove_model_calls_total"
 	modelRefusals  = "clove_model_refusals_total"
 	modelTokens    = "clove_model_tokens_total"
@@ -94,6 +95,7 @@ const (
 	Grants         = "clove_grants"
 	Accounts       = "clove_budget_accounts"
 	AccountsSpent  = "clove_budget_accounts_spent"
+	Approvals      = "clove_approvals_waiting"
 	ModelsWaiting  = "clove_model_calls_waiting"
 	ModelsInFlight = "clove_model_calls_in_flight"
 	BuildInfo      = "clove_build_info"
@@ -137,6 +139,12 @@ func ruleWord(rule string) string {
 // Marks are what happens to a budget, as the event of it is called.
 var Marks = []agent.RunEventKind{agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused}
 
+// ApprovalKinds and ApprovalOutcomes are the values of the labels of questions to people.
+var (
+	ApprovalKinds    = agent.Asks
+	ApprovalOutcomes = []string{"asked", string(api.ApprovalAllowed), string(api.ApprovalDenied), string(api.ApprovalExpired), string(api.ApprovalGone)}
+)
+
 // Limits are the values of the label limit.
 var Limits = []string{agent.ControlMemory, agent.LimitHostMemory, agent.LimitTreeMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
 
@@ -179,6 +187,8 @@ var Table = []Metric{
 	{kernelRefusals, Counter, []Label{{Name: "rule", Values: Rules}}, nil, "Such calls that were refused, by the rule that decided."},
 	{kernelSeconds, Histogram, []Label{{Name: "caller", Values: []string{ByAgent, ByUser}}}, callBuckets, "Until such a call was decided, and a change was on the disk."},
 	{budgetMarks, Counter, []Label{{Name: "mark", Values: words(Marks)}}, nil, "Budgets that reached their mark, or of which nothing was left."},
+	{approvalsTotal, Counter, []Label{{Name: "kind", Values: ApprovalKinds}, {Name: "outcome", Values: ApprovalOutcomes}}, nil, "Questions to people: asked when they were new, and how each ended."},
+	{Approvals, Gauge, nil, nil, "Questions that wait for people."},
 	{modelCalls, Counter, []Label{model, provider, {Name: "outcome", Values: words(models.Outcomes)}}, nil, "Calls of models that ended."},
 	{modelRefusals, Counter, []Label{{Name: "reason", Values: words(link.Reasons)}}, nil, "Calls of models that clove refused, by the reason."},
 	{modelTokens, Counter, []Label{model, provider, {Name: "kind", Values: TokenKinds}}, nil,

@@ -30,7 +30,7 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 	if err != nil {
 		return out, err
 	}
-	r, err := a.enter(c, c.Run, made, lasts)
+	r, err := a.enter(c, c.Run, made, lasts, &out)
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,8 @@
 package approvals
 
 import (
+	"time"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/service"
@@ -10,6 +12,10 @@ import (
 type kind struct {
 	// calls says that it is a call of an agent's, which the engine keeps: what people allow is done once.
 	calls bool
+	// ask makes the question of a supervisor about a run; nil: the supervisor's words are the question.
+	ask func(a *Approvals, c *service.Call, run agent.Run) (Row, error)
+	// lasts is how long a question waits, unless it says something else; 0: lasts.
+	lasts time.Duration
 	// may refuses a question whose yes a user may not give.
 	may func(a *Approvals, r *Row, user agent.Owner) error
 	// yes does what a yes allows, in the transaction of the answer; nil: the row itself is what is looked at.
@@ -26,4 +32,11 @@ var kinds = map[api.ApprovalKind]kind{
 		},
 	},
 	api.ApproveSpawn: {calls: true, may: ownerOrRoot},
+	api.ApproveBudget: {
+		ask: (*Approvals).askBudget, lasts: budgetLasts,
+		may: func(*Approvals, *Row, agent.Owner) error { return nil }, // Add refuses
+		yes: func(a *Approvals, c *service.Call, r *Row) (service.Outcome, error) {
+			return a.Budgets.Add(c, *r.Budget)
+		},
+	},
 }

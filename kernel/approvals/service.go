@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,10 @@ type Approvals struct {
 	}
 	// Answered does the agent's call that waited for an answer, when that is durable.
 	Answered func(service.Question) error
+	// Budgets gives a run more of what it may spend.
+	Budgets Budgets
+	// Counted gets each question that was asked, and how each ended; nil: they are not counted.
+	Counted func(kind api.ApprovalKind, outcome string)
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -51,13 +56,18 @@ func noQuestion(id string) error {
 func seen(c *service.Call, r *Row) bool { return r != nil && (c.Root() || r.Owner == c.UID) }
 
 // enter stores a question, unless the run has an equal one whose answer holds.
-func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration) (*Row, error) {
+func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration, out *service.Outcome) (*Row, error) {
 	of, err := Rows.Below(c.Tx, store.RunKey(run.Spec.ID, ""))
 	if err != nil {
 		return nil, err
 	}
+	if made.Budget != nil {
+		if r, err := a.equalBudget(c, &made); err != nil || r != nil {
+			return r, err
+		}
+	}
 	for _, r := range of {
-		if r.same(&made) && r.holds(c.Now) {
+		if made.Budget == nil && r.same(&made) && r.holds(c.Now) {
 			return r, nil
 		}
 	}
@@ -66,8 +76,36 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 	}
 	made.ID, made.State, made.Run, made.Agent, made.Owner, made.Namespace = string(agent.NewID()), api.ApprovalWaits, run.Spec.ID, run.Spec.Name, run.Owner.UID, run.Spec.Kernel.Namespace
 	made.Asked, made.Expires = c.Now.UTC(), c.Now.Add(lastsFor).UTC()
+	if b := made.Budget; b != nil && !b.Until.IsZero() && b.Until.Before(made.Expires) {
+		made.Expires = b.Until
+	}
 	made.Digest = digest(made.Approval)
+	a.happened(out, &made, agent.RunAsked, made.What, OutcomeAsked)
 	return &made, Rows.Put(c.Tx, &made)
+}
+
+// OutcomeAsked is what Counted gets of a question that is new. The others are states.
+const OutcomeAsked = "asked"
+
+// happened notes an event about a question, and counts it.
+func (a *Approvals) happened(out *service.Outcome, r *Row, kind agent.RunEventKind, detail, outcome string) {
+	bounded := kind == agent.RunAsked || r.Withdrawn // an agent makes these as fast as it wants
+	out.Events = append(out.Events, service.Event{Kind: kind, Run: r.Run, Detail: cut(detail), Bounded: bounded, Bound: kind})
+	a.count(out, r, outcome)
+}
+
+func (a *Approvals) count(out *service.Outcome, r *Row, outcome string) {
+	if kind := r.Kind; a.Counted != nil {
+		out.Durable = append(out.Durable, func() { a.Counted(kind, outcome) })
+	}
+}
+
+// cut bounds the detail of an event: clove approvals show has the question in full.
+func cut(text string) string {
+	if len(text) <= detailMost {
+		return text
+	}
+	return strings.ToValidUTF8(text[:detailMost], "") + " …"
 }
 
 // forgetOldest makes place for one more question of a run.
@@ -94,21 +132,36 @@ func (a *Approvals) ask(c *service.Call, p api.ApprovalAskParams) (result api.Ap
 		return result, out, api.Failure(api.CodeNotFound, "", "no live run %.64q", string(p.Run))
 	}
 	out.Owner = &run.Owner.UID
-	waits := cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, lasts)
-	if kinds[p.Kind].may == nil || kinds[p.Kind].calls || p.What == "" || len(p.What) > whatMost || p.Rule == "" || len(p.Rule) > whatMost || waits < 0 || waits > lastsMost {
-		return result, out, api.Failure(api.CodeParams, "", "it is no question of a supervisor")
-	}
-	made := Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
-	if err := kinds[p.Kind].may(a, &made, run.Owner); err != nil {
+	made, waits, err := a.made(c, run, p)
+	if err != nil {
 		return result, out, err
 	}
-	r, err := a.enter(c, run, made, waits)
+	out.About = made.What
+	r, err := a.enter(c, run, made, waits, &out)
 	if err != nil {
 		return result, out, err
 	}
 	a.due(&out, r)
 	result.Approval = r.Approval
 	return result, out, nil
+}
+
+// made is the question that a supervisor asks about a run, and how long it waits.
+func (a *Approvals) made(c *service.Call, run agent.Run, p api.ApprovalAskParams) (made Row, waits time.Duration, err error) {
+	of, known := kinds[p.Kind]
+	waits = cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, of.lasts, lasts)
+	switch {
+	case !known || of.calls || waits < 0 || waits > lastsMost || of.ask == nil && (p.What == "" || p.Rule == "") || len(p.What) > whatMost || len(p.Rule) > whatMost:
+		return made, waits, api.Failure(api.CodeParams, "", "it is no question to people")
+	case of.ask != nil:
+		made, err = of.ask(a, c, run)
+	default:
+		made = Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
+	}
+	if err == nil {
+		err = of.may(a, &made, run.Owner)
+	}
+	return made, waits, err
 }
 
 // due has the end of a question looked at in time.
@@ -236,6 +289,9 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 			r.Until = c.Now.Add(holds).UTC()
 		}
 	}
+	if err := Rows.Put(c.Tx, r); err != nil { // before the yes: what that changes has other questions looked at
+		return result, out, err
+	}
 	if yes := kinds[r.Kind].yes; p.Allow && yes != nil {
 		done, err := yes(a, c, r)
 		if err != nil {
@@ -256,8 +312,13 @@ func over(r *Row, now time.Time) api.ApprovalState {
 	return ""
 }
 
-// concluded has what waits for a question look again.
+// concluded has what waits for a question look again, and notes how it ended.
 func (a *Approvals) concluded(out *service.Outcome, r *Row) {
+	detail := string(r.State)
+	if n := len(r.Answers); n > 0 {
+		detail += fmt.Sprintf(" by user %d", r.Answers[n-1].UID)
+	}
+	a.happened(out, r, agent.RunAnswered, detail+": "+r.What, string(r.State))
 	out.Topics = append(out.Topics, topic(r.ID))
 	if r.Call != "" && a.Answered != nil {
 		call := service.Question{Run: r.Run, ID: r.Call}
@@ -276,7 +337,7 @@ func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none ap
 	case r.State != api.ApprovalWaits:
 		return none, out, api.Failure(api.CodeConflict, "", "the question %s is %s", r.ID, r.State)
 	}
-	r.State = api.ApprovalGone
+	r.State, r.Withdrawn = api.ApprovalGone, true
 	a.concluded(&out, r)
 	return none, out, Rows.Put(c.Tx, r)
 }
@@ -308,8 +369,11 @@ func (a *Approvals) Tick(e *service.Engine) (next time.Time, err error) {
 				continue
 			}
 			r.State = api.ApprovalExpired
+			if r.Budget != nil && !now.Before(r.Budget.Until) && !r.Budget.Until.IsZero() { // its period is over: the run goes on
+				r.State = api.ApprovalGone
+			}
 			a.concluded(&out, r)
-			err = cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, c.Entry("approval.expired", r.What, audit.VerdictDeny)))
+			err = cmp.Or(err, Rows.Put(c.Tx, r), service.Record(c.Tx, c.Entry("approval."+string(r.State), r.What, audit.VerdictDeny)))
 		}
 		return out, err
 	})

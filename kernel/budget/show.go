@@ -2,6 +2,7 @@ package budget
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,15 @@ func (d Dimension) Show(amount int64) string {
 		return (time.Duration(min(amount, MaxAmount/1000)) * time.Millisecond).String()
 	}
 	return format(d, amount)
+}
+
+// Exact is Show where that says the whole amount, and the number otherwise. ParseAmount reads it.
+func (d Dimension) Exact(amount int64) string {
+	text := d.Show(amount)
+	if read, err := ParseAmount(d, text); err != nil || read != amount {
+		text = strconv.FormatInt(amount, 10)
+	}
+	return text
 }
 
 // Words are amounts of d with what they are of: "800 of 1000 tokens", "0.4usd of 0.5usd",

@@ -18,7 +18,7 @@ const accountsInAnswer = 200
 // set sets limits of an account that is not a run's, of a user, a namespace or a name, or
 // sets back what was used of those that it has. Root sets those of users; each user those below
 // its own; only root changes what another user set.
-func set(c *service.Call, p api.BudgetSetParams) (result api.BudgetResult, out service.Outcome, err error) {
+func (b *Budgets) set(c *service.Call, p api.BudgetSetParams) (result api.BudgetResult, out service.Outcome, err error) {
 	key := budget.Key(p.Account)
 	owner, err := maySet(c.UID, key, p)
 	if err != nil {
@@ -40,7 +40,11 @@ func set(c *service.Call, p api.BudgetSetParams) (result api.BudgetResult, out s
 		return result, out, err
 	}
 	out.Below = below(key)
-	return linesAt(budget.Chain{a}, c.Now), out, store.Accounts.Put(c.Tx, a)
+	err = store.Accounts.Put(c.Tx, a)
+	if err == nil {
+		err = b.more(c, a, &out)
+	}
+	return linesAt(budget.Chain{a}, c.Now), out, err
 }
 
 // maySet refuses an account in which a user sets nothing, and returns its owner. Whose the lines

@@ -28,7 +28,7 @@ func account(c *service.Call, dimensions []budget.Dimension) (*budget.Account, e
 	return a, nil
 }
 
-func raise(c *service.Call, p api.BudgetRaiseParams) (result api.BudgetResult, out service.Outcome, err error) {
+func (b *Budgets) raise(c *service.Call, p api.BudgetRaiseParams) (result api.BudgetResult, out service.Outcome, err error) {
 	more := budget.Amounts{}
 	for name, amount := range p.Amounts {
 		more[budget.Dimension(name)] = amount
@@ -43,20 +43,14 @@ func raise(c *service.Call, p api.BudgetRaiseParams) (result api.BudgetResult, o
 		return result, out, err
 	}
 	for _, d := range dimensions {
-		to := more[d]
-		if l := a.Lines[d]; l != nil {
-			to += l.Granted
-		}
-		effects, err := a.Raise(d, to, c.Now)
-		if err != nil {
+		if err := b.add(c, a, d, more[d], &out); err != nil {
 			return result, out, err
 		}
-		note(c, effects, &out)
 	}
-	return changed(c, a, out)
+	return b.changed(c, a, out)
 }
 
-func reset(c *service.Call, p api.BudgetResetParams) (result api.BudgetResult, out service.Outcome, err error) {
+func (b *Budgets) reset(c *service.Call, p api.BudgetResetParams) (result api.BudgetResult, out service.Outcome, err error) {
 	var dimensions []budget.Dimension
 	for _, name := range p.Dimensions {
 		dimensions = append(dimensions, budget.Dimension(name))
@@ -71,12 +65,15 @@ func reset(c *service.Call, p api.BudgetResetParams) (result api.BudgetResult, o
 			return result, out, err
 		}
 	}
-	return changed(c, a, out)
+	return b.changed(c, a, out)
 }
 
 // changed stores the account of the call's run.
-func changed(c *service.Call, a *budget.Account, out service.Outcome) (api.BudgetResult, service.Outcome, error) {
+func (b *Budgets) changed(c *service.Call, a *budget.Account, out service.Outcome) (api.BudgetResult, service.Outcome, error) {
 	if err := store.Accounts.Put(c.Tx, a); err != nil {
+		return api.BudgetResult{}, out, err
+	}
+	if err := b.more(c, a, &out); err != nil {
 		return api.BudgetResult{}, out, err
 	}
 	out.Changed, out.Below = append(out.Changed, c.Run.Spec.ID), below(a.Key)

@@ -2,6 +2,8 @@ package budgets
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -14,7 +16,24 @@ import (
 )
 
 // Budgets is the service. The zero value is ready.
-type Budgets struct{ rates rates }
+type Budgets struct {
+	// More is called in the transaction that has changed a limit or set back what was used; nil: nothing is.
+	More  func(c *service.Call, account, dimension string, out *service.Outcome) error
+	rates rates
+}
+
+// more has the questions about an account's budgets looked at.
+func (b *Budgets) more(c *service.Call, a *budget.Account, out *service.Outcome) error {
+	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
+		if b.More == nil {
+			break
+		}
+		if err := b.More(c, string(a.Key), string(d), out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Service returns its methods.
 func (b *Budgets) Service() *service.Service {
@@ -24,9 +43,9 @@ func (b *Budgets) Service() *service.Service {
 		service.Write(agents.BudgetSettle, service.Stages[api.BudgetSettleParams]{}, b.settle),
 		service.Write(agents.BudgetRelease, service.Stages[api.BudgetReleaseParams]{}, b.release),
 		service.Write(agents.BudgetCharge, service.Stages[api.BudgetChargeParams]{}, b.charge),
-		service.Write(methods.BudgetRaise, service.Stages[api.BudgetRaiseParams]{}, raise),
-		service.Write(methods.BudgetReset, service.Stages[api.BudgetResetParams]{}, reset),
-		service.Write(methods.BudgetSet, service.Stages[api.BudgetSetParams]{About: api.BudgetSetParams.AuditText}, set),
+		service.Write(methods.BudgetRaise, service.Stages[api.BudgetRaiseParams]{}, b.raise),
+		service.Write(methods.BudgetReset, service.Stages[api.BudgetResetParams]{}, b.reset),
+		service.Write(methods.BudgetSet, service.Stages[api.BudgetSetParams]{About: api.BudgetSetParams.AuditText}, b.set),
 		service.Read(methods.BudgetList, service.Stages[api.BudgetListParams]{}, list),
 		service.Read(methods.BudgetReport, service.Stages[api.BudgetReportParams]{}, report),
 		service.Read(methods.BudgetTop, service.Stages[api.BudgetTopParams]{}, b.top),

@@ -45,9 +45,9 @@ func (b *eventBound) may(now time.Time, every time.Duration) (skipped int, ok bo
 // noteAll passes on the events of a call that is decided.
 func (s *supervisors) noteAll(c *Call) {
 	for _, event := range c.out.Events {
-		detail := event.Detail
-		if c.Agent && event.Bounded {
-			a := s.attachmentOf(c.Run.Spec.ID)
+		detail, run := event.Detail, cmp.Or(event.Run, c.Run.Spec.ID)
+		if event.Bounded && (c.Agent || event.Run != "") {
+			a := s.attachmentOf(run)
 			if a == nil {
 				continue
 			}
@@ -58,7 +58,7 @@ func (s *supervisors) noteAll(c *Call) {
 			detail += unnoted(skipped)
 		}
 		call := cmp.Or(event.Call, c.ID)
-		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: call, Correlation: call})
+		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: run, Detail: detail, Causation: call, Correlation: call})
 	}
 }
 

@@ -49,9 +49,11 @@ type Outcome struct {
 type Event struct {
 	Kind   agent.RunEventKind
 	Detail string
+	// Run is that of the event; empty: the call's.
+	Run agent.ID
 	// Call is that from which the event follows, if another carried it.
 	Call string
-	// Bounded events are left out where an agent makes many of them. Those with another Bound do not count.
+	// Bounded events are left out where an agent makes many of them, by calls or, of another Run, by what its supervisor calls. Those with another Bound do not count.
 	Bounded bool
 	Bound   agent.RunEventKind
 }

@@ -144,6 +144,9 @@ var Shared = sync.OnceValue(func() *Section {
 
 // checkShared makes the checks that name a flag, and come before those of the whole spec.
 func checkShared(r *Reader) error {
+	if slices.Contains(r.Spec.Kernel.Asks, agent.AskBudget) && r.Spec.Kernel.AtEnd == "" {
+		r.Spec.Kernel.AtEnd = string(budget.Pause) // a question about a budget needs a run that waits for the answer
+	}
 	k := r.Spec.Kernel
 	if k.ModelLog && !k.HasModels() {
 		return Invalid(ModelLog, "add --model NAME", "a run that may call no model has none to log")

@@ -1,0 +1,122 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// questions counts what a start of a run has asked people.
+type questions struct {
+	mu  sync.Mutex // guards sum
+	sum agent.Asked
+}
+
+// record is the part of a record about questions; nil: nothing could be asked.
+func (q *questions) record(spec agent.Spec, network *agent.NetworkUse) *agent.Asked {
+	if len(spec.Kernel.Asks) == 0 {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	sum := q.sum
+	if network != nil {
+		sum.ByRule = max(0, network.Connections+network.Refused-sum.Held)
+	}
+	return &sum
+}
+
+// held counts a connection that has waited for an answer.
+func (q *questions) held() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sum.Held++
+}
+
+func (q *questions) answered(state api.ApprovalState) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch state {
+	case api.ApprovalAllowed:
+		q.sum.Allowed++
+	case api.ApprovalDenied:
+		q.sum.Denied++
+	case api.ApprovalExpired:
+		q.sum.Expired++
+	}
+}
+
+// question asks people something about the run, and counts it if it had to wait for them.
+func (s *share) question(ctx context.Context, p api.ApprovalAskParams) (api.Approval, error) {
+	p.Run = s.run
+	waited := false
+	answer, err := s.kernel.Ask(ctx, p, func(a api.Approval) {
+		waited = true
+		s.questions.mu.Lock()
+		s.questions.sum.Questions++
+		s.questions.mu.Unlock()
+		if s.asked != nil {
+			s.asked(a)
+		}
+	})
+	if waited {
+		s.questions.answered(answer.State)
+		if p.Kind == api.ApproveNet {
+			s.questions.held()
+		}
+	}
+	return answer, err
+}
+
+// moreAsked is the question for more of the budget that has the run pause.
+type moreAsked struct {
+	about  api.Budget // what it is about, without what is used; empty: there is none
+	cancel context.CancelFunc
+}
+
+// askAgain is how long after a refusal of the kernel's people are asked again.
+const askAgain = time.Second
+
+// askMore has people asked while a budget has the run pause; nil: none does. The kernel ends the question by itself when there
+// is more.
+func (s *share) askMore(spent *api.Budget) {
+	about := api.Budget{}
+	if spent != nil {
+		about = api.Budget{Account: spent.Account, Dimension: spent.Dimension, Since: spent.Since, Reserved: *spent.Granted}
+	}
+	if about == s.more.about {
+		return
+	}
+	if s.more.cancel != nil {
+		s.more.cancel()
+	}
+	s.more = moreAsked{about: about}
+	if spent != nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.more.cancel = cancel
+		go s.askUntil(ctx)
+	}
+}
+
+// askUntil asks until people have said no, or no budget has the run pause any more. A question that is gone is asked again,
+// unless the kernel says that it stands: its run may have been another, which has ended.
+func (s *share) askUntil(ctx context.Context) {
+	for gone := ""; ctx.Err() == nil; {
+		answer, err := s.question(ctx, api.ApprovalAskParams{Kind: api.ApproveBudget})
+		switch {
+		case err != nil && api.ErrorOf(err).Code == api.CodeConflict: // there is more
+			return
+		case err != nil:
+			select {
+			case <-time.After(askAgain):
+			case <-ctx.Done():
+			}
+		case answer.State == api.ApprovalDenied || answer.State == api.ApprovalExpired || answer.ID == gone:
+			return
+		}
+		gone = answer.ID
+	}
+}
