@@ -30,6 +30,10 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "use "+strings.Join(Asks, ", "), "%q: people are not asked about that", k.Asks)
 	case slices.Contains(k.Asks, AskNet) && s.Network != NetworkAllowlist:
 		return wrong("kernel.asks", "add --network allowlist", "people are asked about connections that no rule of an allowlist covers, and the network is %s", s.Network)
+	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
+		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
+	case k.AskHold != 0 && !slices.Contains(k.Asks, AskNet):
+		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet, "no connection of this run is held for people's answer")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
