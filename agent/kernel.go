@@ -9,15 +9,17 @@ import (
 // Kernel is what a run has of what agents share. The texts are those of the command line;
 // packages kernel/grant and kernel/budget say what they mean.
 type Kernel struct {
-	Socket    bool     `json:"socket,omitempty"`    // the agent has a socket of its own, also without a grant
-	Grants    []string `json:"grants,omitempty"`    // KIND:PATTERN[:RIGHTS], given at the first start
-	Budgets   []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
-	AtEnd     string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
-	OnDenial  string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
-	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
-	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
-	Asks      []string `json:"asks,omitempty"`      // of what no rule decides, what people are asked about: some of Asks
-	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	Socket   bool     `json:"socket,omitempty"`    // the agent has a socket of its own, also without a grant
+	Grants   []string `json:"grants,omitempty"`    // KIND:PATTERN[:RIGHTS], given at the first start
+	Budgets  []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
+	AtEnd    string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
+	OnDenial string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+	OnWarn   string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
+	OnEnd    string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
+	Asks     []string `json:"asks,omitempty"`      // of what no rule decides, what people are asked about: some of Asks
+	// AskHold is how long a connection is held for people's answer; 0: AskHold.
+	AskHold   time.Duration `json:"ask_hold_ns,omitempty"`
+	Namespace string        `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`
@@ -42,6 +44,14 @@ const (
 
 // Asks are the values of Kernel.Asks.
 var Asks = []string{AskNet, AskSpawn, AskBudget}
+
+// AskHold is how long a connection is held for people's answer, unless Kernel.AskHold says something else, which is of
+// AskHoldLeast to AskHoldMost.
+const (
+	AskHold      = 10 * time.Minute
+	AskHoldLeast = time.Second
+	AskHoldMost  = time.Hour
+)
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"

@@ -34,6 +34,10 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "add --budget, for example cost=2usd, or leave budget out of --ask", "people are asked for more of a budget that is spent, and the run has none that pauses it")
 	case slices.Contains(k.Asks, AskBudget) && k.AtEnd != "pause":
 		return wrong("kernel.asks", "use --at-end pause, or leave --at-end out", "people are asked about a budget that pauses the run, and at its end it does not")
+	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
+		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
+	case k.AskHold != 0 && !slices.Contains(k.Asks, AskNet):
+		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet, "no connection of this run is held for people's answer")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):

@@ -28,10 +28,12 @@ type asker struct {
 	open map[string]*asking
 }
 
-// asking is a question that waits, with the end of what asks.
+// asking is a question that waits. It ends with the last connection that waits for its answer.
 type asking struct {
 	done  chan struct{} // closed when there is an answer
 	rules *egress.Rules
+	end   context.CancelFunc
+	waits int // connections; guarded by asker.mu
 }
 
 // decide returns the rules that hold from now on, or nil if what was refused stays so. A target
@@ -45,28 +47,55 @@ func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 	if CheckRule(rule, a.owner) != nil {
 		return nil
 	}
-	a.mu.Lock()
-	q, asked := a.open[target]
-	if !asked {
-		q = &asking{done: make(chan struct{})}
-		a.open[target] = q
+	q := a.joined(ctx, target, rule)
+	select {
+	case <-q.done:
+		return q.rules
+	case <-ctx.Done():
+		a.left(target, q)
+		return nil
 	}
-	a.mu.Unlock()
-	if asked {
+}
+
+// joined is the question about a target, which one more connection waits for. It is not of the first one alone, whose client
+// may go.
+func (a *asker) joined(ctx context.Context, target string, rule agent.EgressRule) *asking {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q := a.open[target]; q != nil {
+		q.waits++
 		a.held()
-		select {
-		case <-q.done:
-			return q.rules
-		case <-ctx.Done():
-			return nil
-		}
+		return q
 	}
-	q.rules = a.ask(ctx, rule)
+	q := &asking{done: make(chan struct{}), waits: 1}
+	ctx, q.end = context.WithCancel(context.WithoutCancel(ctx))
+	a.open[target] = q
+	go func() {
+		defer q.end()
+		q.rules = a.ask(ctx, rule)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.forget(target, q)
+		close(q.done)
+	}()
+	return q
+}
+
+// left ends a question that no connection waits for any more. The same target is then asked about anew.
+func (a *asker) left(target string, q *asking) {
 	a.mu.Lock()
-	delete(a.open, target)
-	a.mu.Unlock()
-	close(q.done)
-	return q.rules
+	defer a.mu.Unlock()
+	if q.waits--; q.waits == 0 {
+		a.forget(target, q)
+		q.end()
+	}
+}
+
+// forget requires a.mu.
+func (a *asker) forget(target string, q *asking) {
+	if a.open[target] == q {
+		delete(a.open, target)
+	}
 }
 
 // atTerminal lets a person at the terminal of the run decide. What is answered holds for the

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (l *launch) openGate() (err error) {
 	}
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: l.asks(),
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: l.asks(), Hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold),
 	}, l.spec.ID, l.streams, decided, l.denials)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type Namespace interface {
 	DialPort(ctx context.Context, port uint16) (*os.File, error)
 	// Flow makes a datagram socket that represents target to the agent.
 	Flow(agent, target netip.AddrPort) (*os.File, error)
+	// HasClient reports whether the agent still has the socket from which it sends to target; proto is IPPROTO_TCP or IPPROTO_UDP.
+	HasClient(proto int, client, target netip.AddrPort) (bool, error)
 }
 
 // Listener is a socket on which the gate accepts.
@@ -58,6 +60,8 @@ type Config struct {
 	// to hold from now on; nil leaves it denied. It may take its time, until ctx ends: the agent's
 	// connection is held. Then the name is resolved. Many goroutines call it at once. nil: what no rule mentions is denied.
 	Ask func(ctx context.Context, d Decision) *egress.Rules
+	// Hold is how long a connection is held for Ask, at most wire.HoldMost; 0: wire.HoldMost.
+	Hold time.Duration
 }
 
 // Broker answers one gate.
@@ -87,7 +91,7 @@ func New(config Config) *Broker {
 		outside.socket = config.Socket
 	}
 	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied), shadow: newShadow(config.Shadow),
-		people: newPeople(config.Ask), lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
+		people: newPeople(config), lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
 	b.setClock(time.Now)
 	for _, l := range config.Listeners {
 		if l.Kind == wire.ListenPublish {
@@ -118,8 +122,8 @@ func (b *Broker) Replace(rules *egress.Rules) {
 }
 
 // reconsider asks people about what no rule mentions, and reports whether other rules hold now.
-func (b *Broker) reconsider(ctx context.Context, d Decision, v egress.Verdict) bool {
-	rules := b.people.decide(ctx, d, v)
+func (b *Broker) reconsider(ctx context.Context, id uint64, d Decision, v egress.Verdict) bool {
+	rules := b.people.decide(ctx, id, d, v)
 	if rules != nil {
 		b.Replace(rules)
 	}

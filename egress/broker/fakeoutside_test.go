@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -86,6 +87,9 @@ type fakeNetwork struct {
 	begun  chan struct{} // notified of each held dial
 	only4  bool          // there is no route for IPv6
 	flows  []netip.AddrPort
+
+	clients      map[string]bool // the agent's sockets, as HasClient is asked
+	clientsError error
 }
 
 func (n *fakeNetwork) lead(target netip.AddrPort, to string) {
@@ -175,6 +179,12 @@ func (n *fakeNetwork) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	}
 	defer conn.Close()
 	return fileOf(conn)
+}
+
+func (n *fakeNetwork) HasClient(proto int, client, target netip.AddrPort) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.clients[fmt.Sprint(proto, client, target)], n.clientsError
 }
 
 // fileOf returns only a descriptor, as the broker has of all sockets.

@@ -10,14 +10,14 @@ import (
 )
 
 // flow decides on datagrams between one socket of the agent and one target.
-func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
+func (b *Broker) flow(ctx context.Context, id uint64, f *wire.Flow) wire.Answer {
 	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
-	asked, final := b.people.behind(ctx, b, KindUDP, asked)
+	asked, final := b.people.behind(ctx, b, id, KindUDP, asked)
 	if final != nil {
 		return *final
 	}
 	verdict := b.connections.currentRules().Connect(asked)
-	if b.reconsider(ctx, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict) {
+	if b.reconsider(ctx, id, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict) {
 		verdict = b.connections.currentRules().Connect(asked)
 	}
 	if !verdict.Allowed {

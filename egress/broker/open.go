@@ -17,8 +17,8 @@ import (
 // its own loopback never reach the gate.
 var hostLoopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// open decides on a TCP connection and dials it.
-func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
+// open decides on a TCP connection and dials it. id is the number of the request.
+func (b *Broker) open(ctx context.Context, id uint64, o *wire.Open) wire.Answer {
 	kind := KindTCP
 	if o.Target.Addr() == hostLoopback {
 		kind = KindHostPort
@@ -32,13 +32,13 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		}
 		asked.Shown = shown
 	}
-	asked, final := b.people.behind(ctx, b, kind, asked)
+	asked, final := b.people.behind(ctx, b, id, kind, asked)
 	if final != nil {
 		return *final
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Connect(asked)
-	if b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict), verdict) {
+	if b.reconsider(ctx, id, decisionOn(kind, OutcomeDenied, asked, verdict), verdict) {
 		rules = b.connections.currentRules()
 		verdict = rules.Connect(asked)
 	}

@@ -1,12 +1,15 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
@@ -30,15 +33,16 @@ const (
 // it. A name keeps its stand-in to the end of the run, because programs keep addresses.
 type people struct {
 	ask  func(context.Context, Decision) *egress.Rules // nil: nothing is asked
-	held chan struct{}                                 // one slot for each connection that waits
+	hold time.Duration                                 // a connection is held so long
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex                    // guards the fields below
+	held   map[uint64]context.CancelFunc // the connections that wait, by the number of the request
 	byName map[egress.Name]netip.Addr
 	names  []egress.Name // by the place of the address in standinRange
 }
 
-func newPeople(ask func(context.Context, Decision) *egress.Rules) *people {
-	return &people{ask: ask, held: make(chan struct{}, maxHeld), byName: map[egress.Name]netip.Addr{}}
+func newPeople(c Config) *people {
+	return &people{ask: c.Ask, hold: cmp.Or(min(c.Hold, wire.HoldMost), wire.HoldMost), held: map[uint64]context.CancelFunc{}, byName: map[egress.Name]netip.Addr{}}
 }
 
 // may reports whether people may allow what was refused.
@@ -47,20 +51,53 @@ func (p *people) may(v egress.Verdict) bool {
 }
 
 // decide asks about what was refused, and returns the rules that hold from now on; nil: it stays refused. As few
-// connections are held at once as people can answer for.
-func (p *people) decide(ctx context.Context, d Decision, v egress.Verdict) *egress.Rules {
+// connections are held at once as people can answer for. id is the number of the request.
+func (p *people) decide(ctx context.Context, id uint64, d Decision, v egress.Verdict) *egress.Rules {
 	if !p.may(v) {
 		return nil
 	}
-	select {
-	case p.held <- struct{}{}:
-		defer func() { <-p.held }()
-	default:
+	ctx, cancel := context.WithTimeout(ctx, p.hold)
+	defer cancel()
+	if !p.begin(id, cancel) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, wire.HoldMost)
-	defer cancel()
+	defer p.end(id)
 	return p.ask(ctx, d)
+}
+
+// begin takes a place for a connection that waits; false: there is none.
+func (p *people) begin(id uint64, cancel context.CancelFunc) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, twice := p.held[id]; twice || len(p.held) >= maxHeld {
+		return false
+	}
+	p.held[id] = cancel
+	return true
+}
+
+func (p *people) end(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, id)
+}
+
+// noteHeld ends the wait of a connection whose client has gone. Where the kernel does not tell, the end of what the client
+// sends counts as the end of the client.
+func (b *Broker) noteHeld(h *wire.Held) {
+	b.people.mu.Lock()
+	end, waits := b.people.held[h.Of]
+	b.people.mu.Unlock()
+	if !waits {
+		return
+	}
+	proto := unix.IPPROTO_TCP
+	if h.UDP {
+		proto = unix.IPPROTO_UDP
+	}
+	if there, err := b.config.Namespace.HasClient(proto, h.Client, h.Target); !there && (err == nil || h.Ended) {
+		end()
+	}
 }
 
 // standin returns the address that stands for a name; false: there are too many.
@@ -109,7 +146,7 @@ func (p *people) reply(name egress.Name, qtype uint16) *dnsmsg.Reply {
 // behind finds the true target of a connection to a stand-in. People are asked about the name and the port, where no rule
 // decides; then the name is resolved, and its addresses are pinned. Where answer is not nil, it is final, or the client must
 // show a name first: they answer for this name and no other.
-func (p *people) behind(ctx context.Context, b *Broker, kind Kind, asked egress.Connection) (_ egress.Connection, answer *wire.Answer) {
+func (p *people) behind(ctx context.Context, b *Broker, id uint64, kind Kind, asked egress.Connection) (_ egress.Connection, answer *wire.Answer) {
 	name := p.name(asked.Target.Addr())
 	if name == "" {
 		return asked, nil
@@ -133,7 +170,7 @@ func (p *people) behind(ctx context.Context, b *Broker, kind Kind, asked egress.
 		return asked, refuse(egress.Verdict{Reason: egress.ReasonMismatch, Detail: fmt.Sprintf("%s did not lead to this address, %s did", asked.Shown, name)})
 	}
 	verdict := b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
-	if b.reconsider(ctx, decision(verdict), verdict) {
+	if b.reconsider(ctx, id, decision(verdict), verdict) {
 		verdict = b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
 	}
 	if !verdict.Allowed {

@@ -41,6 +41,8 @@ func (b *Broker) check(r wire.Request) error {
 		return checkClosed(r.Closed)
 	case r.Refused != nil:
 		return checkRefused(r.Refused)
+	case r.Held != nil:
+		return checkHeld(r.Held)
 	}
 	return nil
 }
@@ -149,6 +151,11 @@ var refusals = map[wire.Reason]string{
 	wire.ReasonProtocol:    "neither TCP nor UDP",
 }
 
+// checkHeld requires one address family: a socket has two ends of one.
+func checkHeld(h *wire.Held) error {
+	return checkFlow(&wire.Flow{Agent: h.Client, Target: h.Target})
+}
+
 // mostRefusals is above what a gate can count between two messages.
 const mostRefusals = 1 << 30
 
@@ -172,7 +179,7 @@ func checkRefused(r *wire.Refused) error {
 // would not be checked.
 func parts(r wire.Request) int {
 	n := 0
-	for _, set := range []bool{r.Ready != nil, r.Lookup != nil, r.Open != nil, r.Flow != nil, r.Enter != nil, r.Closed != nil, r.Refused != nil} {
+	for _, set := range []bool{r.Ready != nil, r.Lookup != nil, r.Open != nil, r.Flow != nil, r.Enter != nil, r.Closed != nil, r.Refused != nil, r.Held != nil} {
 		if set {
 			n++
 		}

@@ -118,9 +118,9 @@ func (b *Broker) answer(ctx context.Context, r wire.Request) wire.Answer {
 	case r.Lookup != nil:
 		return b.lookup(ctx, r.Lookup)
 	case r.Open != nil:
-		return b.open(ctx, r.Open)
+		return b.open(ctx, r.ID, r.Open)
 	case r.Flow != nil:
-		return b.flow(ctx, r.Flow)
+		return b.flow(ctx, r.ID, r.Flow)
 	}
 	return b.enter(ctx, r.Enter)
 }
@@ -134,6 +134,8 @@ func (b *Broker) note(r wire.Request) error {
 		b.noteRefused(r.Refused)
 	case r.Closed != nil:
 		return b.noteClosed(r.Closed)
+	case r.Held != nil:
+		b.noteHeld(r.Held)
 	}
 	return nil
 }

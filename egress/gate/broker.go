@@ -13,6 +13,14 @@ import (
 // on dials and look-ups, and than people are waited for.
 const answerTimeout = wire.HoldMost + 60*time.Second
 
+const (
+	// lookAfter is when a request without an answer is taken for a held one. Before that nothing more is done for it.
+	lookAfter = 200 * time.Millisecond
+	// lookEvery is how often the broker looks whether the client of a held request is there, where no event says that it has
+	// gone: a datagram socket has none, and behind bytes that are not read there is none.
+	lookEvery = 2 * time.Second
+)
+
 var errNoAnswer = errors.New("the broker did not answer")
 
 // broker sends requests to the broker and matches its answers.
@@ -48,7 +56,10 @@ func (b *broker) receive() error {
 }
 
 // ask sends r and waits for its answer.
-func (b *broker) ask(r wire.Request) (wire.Answer, error) {
+func (b *broker) ask(r wire.Request) (wire.Answer, error) { return b.askFor(r, nil) }
+
+// askFor is ask for a client that may go away while people are asked; nil: there is none.
+func (b *broker) askFor(r wire.Request, c *client) (wire.Answer, error) {
 	waiter := make(chan wire.Answer, 1) // buffered, so that receive never blocks
 	b.mu.Lock()
 	b.lastID++
@@ -59,8 +70,18 @@ func (b *broker) ask(r wire.Request) (wire.Answer, error) {
 		b.remove(r.ID)
 		return wire.Answer{}, err
 	}
-	timeout := time.NewTimer(answerTimeout)
+	timeout := time.NewTimer(lookAfter)
 	defer timeout.Stop()
+	select {
+	case answer := <-waiter:
+		return answer, nil
+	case <-timeout.C: // rare: what a rule decides is answered before
+		timeout.Reset(answerTimeout)
+		if c != nil {
+			defer c.watch(b, r.ID)()
+		}
+	case <-b.done:
+	}
 	select {
 	case answer := <-waiter:
 		return answer, nil

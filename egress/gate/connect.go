@@ -17,7 +17,7 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	if s.named.has(target) {
 		seen = s.waits.peek(conn, target.Port(), true)
 	}
-	answer, err := s.open(target, seen, seen.name != "")
+	answer, err := s.open(conn, target, seen, seen.name != "")
 	if err == nil && seen.name == "" {
 		// Only then: an answer to a request with a name does not say whether a name is
 		// required.
@@ -30,7 +30,7 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 			s.refuse(conn, target, seen)
 			return
 		}
-		answer, err = s.open(target, seen, true)
+		answer, err = s.open(conn, target, seen, true)
 	}
 	if err != nil {
 		reset(conn)
@@ -40,12 +40,12 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 }
 
 // open requests a connection, with the name that was seen if withName is set.
-func (s *server) open(target netip.AddrPort, seen opening, withName bool) (wire.Answer, error) {
+func (s *server) open(conn *net.TCPConn, target netip.AddrPort, seen opening, withName bool) (wire.Answer, error) {
 	request := wire.Open{Target: target}
 	if withName {
 		request.Name, request.Shown = seen.name, seen.shown
 	}
-	return s.broker.ask(wire.Request{Open: &request})
+	return s.broker.askFor(wire.Request{Open: &request}, &client{conn: conn, target: target})
 }
 
 // complete is peek for a connection of which bytes may have been read already: they cannot

@@ -179,7 +179,7 @@ func (a *flows) deny(p pair) {
 // serveFlow is the whole life of a flow; it runs in a goroutine of its own until the flow is idle.
 func (a *flows) serve(f *flow) {
 	defer f.endWait(nil) // for a flow that is not allowed
-	answer, err := a.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
+	answer, err := a.broker.askFor(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}}, &client{agent: f.agent, target: f.target})
 	if err != nil || answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
 		// No answer counts as a denial too, so that a flood is not asked about again at

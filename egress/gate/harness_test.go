@@ -25,6 +25,7 @@ type fakeBroker struct {
 	closed  chan wire.Closed
 	refused chan wire.Refused
 	asked   chan wire.Request
+	held    chan wire.Held
 }
 
 // begin serves a gate in this process.
@@ -36,7 +37,7 @@ func begin(t *testing.T, limits wire.Limits, decide func(wire.Request) wire.Answ
 	s, err := newServer(gate, limits)
 	check(t, err)
 	b := &fakeBroker{t: t, conn: conn, decide: decide, closed: make(chan wire.Closed, 4096),
-		refused: make(chan wire.Refused, 4096), asked: make(chan wire.Request, 4096)}
+		refused: make(chan wire.Refused, 4096), asked: make(chan wire.Request, 4096), held: make(chan wire.Held, 4096)}
 	ended := make(chan error)
 	go func() { ended <- s.serve(nil, nil, func([]int) error { return nil }) }()
 	if r, err := conn.ReceiveRequest(); err != nil || r.Ready == nil {
@@ -71,6 +72,8 @@ func (b *fakeBroker) serve() {
 			b.closed <- *r.Closed
 		case r.Refused != nil:
 			b.refused <- *r.Refused
+		case r.Held != nil:
+			b.held <- *r.Held
 		default:
 			b.asked <- r
 			go func() {

@@ -10,7 +10,7 @@
 //	      ◀───────────────────────────── Ready ──
 //	      ◀──────────── Lookup | Open | Flow | Enter ── (many at once)
 //	      ── Answer [+ 1 or 2 sockets] ─────────▶
-//	      ◀──────────────────── Closed | Refused ── (no answer)
+//	      ◀──────────────────── Closed | Refused | Held ── (no answer)
 //
 // When either side ends, the network ends: the gate exits, and its listeners with
 // it. The package refuses to judge messages: the broker checks every request.

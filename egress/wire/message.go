@@ -17,6 +17,7 @@ type Request struct {
 	Enter   *Enter   `json:"enter,omitempty"`
 	Closed  *Closed  `json:"closed,omitempty"`
 	Refused *Refused `json:"refused,omitempty"`
+	Held    *Held    `json:"held,omitempty"`
 }
 
 // Ready says that the gate has dropped its privileges and accepts connections.
@@ -78,6 +79,17 @@ type Refused struct {
 	Count int64 `json:"count"`
 }
 
+// Held is sent about an Open or a Flow that has had no answer for a while: the broker looks whether its client is still
+// there, and answers at once if not.
+type Held struct {
+	Of     uint64         `json:"of"` // the number of the request
+	Client netip.AddrPort `json:"client"`
+	Target netip.AddrPort `json:"target"`
+	UDP    bool           `json:"udp,omitempty"`
+	// Ended says that the client sends no more: it has closed its connection, or only its own direction.
+	Ended bool `json:"ended,omitempty"`
+}
+
 // Reason says why the gate itself refused something.
 type Reason string
 
@@ -125,8 +137,8 @@ type Answer struct {
 	Files []*os.File `json:"-"`
 }
 
-// HoldMost is how long a connection is held at most while people are asked about it.
-const HoldMost = 10 * time.Minute
+// HoldMost bounds how long a connection may be held while people are asked about it.
+const HoldMost = time.Hour
 
 // Setup is the gate's whole configuration.
 type Setup struct {

@@ -29,6 +29,7 @@ const (
 	OnEnd       = "on-end"
 	OnDenial    = "on-denial"
 	Asks        = "ask"
+	AskHold     = "ask-hold"
 	Namespace   = "namespace"
 	SpawnDepth  = "spawn-depth"
 	Orphans     = "orphans"
@@ -80,6 +81,9 @@ var Shared = sync.OnceValue(func() *Section {
 				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool { return slices.Contains(have, ask) })
 			},
 		},
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.AskHold }, read: clock}.row(Setting{
+			Flag: AskHold, Manifest: "ask_hold", Group: GroupShared, Usage: "hold a connection for people's answer for this long, 1s to 1h", Default: "10m", Pod: notForContainers,
+		}),
 		{
 			Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
 			Usage: "give it a socket of its own, also without a grant",

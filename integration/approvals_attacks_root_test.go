@@ -1,0 +1,207 @@
+//go:build root
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/api"
+)
+
+// askingHost is a cloved on a host of a test network, and that network.
+func askingHost(t *testing.T) (*cloved, *internet) {
+	t.Helper()
+	d := newCloved(t)
+	d.stop(unix.SIGTERM)
+	n := newInternet(t, d.host)
+	d.serve()
+	return d, n
+}
+
+// questions are all that were asked.
+func (d *cloved) questions(t *testing.T) (all []api.Approval) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(d.ok("approvals", "list", "--json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Connections whose clients have gone give their places back: an agent that gives up and tries again, more often than
+// connections are held, is still asked about, in the same question. The control is that all places were taken at once: some of the
+// connections were refused.
+func TestClientsThatHaveGoneFreeTheirPlaces(t *testing.T) {
+	d, n := askingHost(t)
+	const script = `for i in $(seq 70); do { curl -sSf -m 6 -o /dev/null http://api.example.com/; [ $? != 22 ] || echo full; } & done; wait
+for i in 1 2 3 4 5 6 7 8 9 10; do curl -sSf -m 60 http://api.example.com/ && exit 0; done; exit 1`
+	d.detach("gone", script, "--network", "allowlist", "--ask", "net")
+	asked := d.question(t)
+	for deadline := time.Now().Add(3 * patience()); strings.Count(d.ok("logs", "gone"), "(28)") < 60; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("they have not given up: %s", d.ok("logs", "gone"))
+		}
+	}
+	if out := d.ok("logs", "gone"); !strings.Contains(out, "full") {
+		t.Errorf("control: the places were not all taken: %s", out)
+	}
+	d.ok("approvals", "allow", asked.ID)
+	if r := d.clove("wait", "gone"); !strings.HasSuffix(strings.TrimSpace(r.stdout), "0") || !n.visited("tcp "+siteAddress+":80") {
+		t.Errorf("%s%s%s", r.stdout, r.stderr, d.ok("logs", "gone"))
+	}
+	if all := d.questions(t); len(all) != 1 {
+		t.Errorf("%d questions", len(all))
+	}
+}
+
+// A held connection ends with its supervisor. The next run is asked about anew, and what was asked for the dead one cannot be answered.
+func TestAHeldConnectionEndsWithItsSupervisor(t *testing.T) {
+	d, n := askingHost(t)
+	d.detach("held", "exec curl -sS -m 60 http://api.example.com/", "--network", "allowlist", "--ask", "net")
+	asked := d.question(t)
+	killSupervisor(t, d, "held")
+	d.clove("wait", "held")
+	if r := d.clove("approvals", "allow", asked.ID); r.code == 0 {
+		t.Errorf("the question of a dead run is answered: %s", r.stdout)
+	}
+	if n.visited("tcp " + siteAddress + ":80") {
+		t.Error("it was connected")
+	}
+	d.detach("again", "exec curl -sS -m 60 http://api.example.com/", "--network", "allowlist", "--ask", "net")
+	if again := d.question(t); again.ID == asked.ID || again.Agent != "again" {
+		t.Errorf("%+v", again)
+	}
+}
+
+// What a rule denies, the metadata service and the host's own addresses are refused without a question. The control is the same
+// target without the deny rule, and a public address: they are asked about.
+func TestWhatIsForbiddenIsNotAsked(t *testing.T) {
+	d, n := askingHost(t)
+	flags := []string{"--network", "allowlist", "--ask", "net"}
+	get := func(target string) string { return fmt.Sprintf("curl -sS -m 10 http://%s/; true", target) }
+	for _, target := range []string{metadataAddress, "[" + metadata6 + "]", ownAddress, ownPublicAddress, "[" + ownAddress6 + "]"} {
+		d.detach("fixed", get(target), flags...)
+		d.ok("wait", "fixed")
+		d.ok("rm", "fixed")
+	}
+	for _, deny := range []string{"evil.example.net", evilAddress} {
+		d.detach("denied", get(deny), append(flags, "--deny", deny)...)
+		d.ok("wait", "denied")
+		d.ok("rm", "denied")
+	}
+	if all := d.questions(t); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+	for _, target := range []string{"evil.example.net", evilAddress} {
+		d.detach("asked", get(target), flags...)
+		if asked := d.question(t); asked.What != "connect to "+target+":80" {
+			t.Errorf("control: %+v", asked)
+		}
+		d.ok("rm", "-f", "asked")
+	}
+	if n.visited("tcp " + evilAddress + ":80") {
+		t.Error("it was reached")
+	}
+}
+
+// The name is resolved behind the yes, and checked then: an address of the host's own network is refused, also where the name had a
+// public one when it was asked about. The control is the same with the public one.
+func TestANameThatMovesWhileItWaits(t *testing.T) {
+	d, n := askingHost(t)
+	for address, reached := range map[string]bool{lanAddress: false, siteAddress: true} {
+		name := fmt.Sprintf("moves%d.example.com", len(address))
+		n.zone.rebind(name+".", siteAddress)
+		d.detach("moves", "curl -sSf -m 60 http://"+name+"/", "--network", "allowlist", "--ask", "net")
+		asked := d.question(t)
+		n.zone.rebind(name+".", address)
+		d.ok("approvals", "allow", asked.ID)
+		if r := d.clove("wait", "moves"); (strings.TrimSpace(r.stdout) == "0") != reached {
+			t.Errorf("%s: %s%s", address, r.stdout, d.ok("logs", "moves"))
+		}
+		d.ok("rm", "moves")
+	}
+	if n.visited("tcp " + lanAddress + ":80") {
+		t.Error("it reached an address of the host's network")
+	}
+}
+
+// The agent cannot answer for its owner: no socket of cloved's is inside, also with the owner's user and folders that the owner binds in.
+// The control is a link to the socket in such a folder, which a user made on purpose: there the agent reaches cloved.
+func TestAnAgentHasNoSocketToAnswerAt(t *testing.T) {
+	d := newCloved(t)
+	dir := filepath.Dir(d.socket)
+	const reach = `import socket,sys,os
+for base in sys.argv[1:]:
+    for folder, _, names in os.walk(base):
+        for name in names:
+            s = socket.socket(socket.AF_UNIX)
+            try: s.connect(os.path.join(folder, name)); print("reached", folder, name)
+            except OSError: pass
+`
+	inside := func(flags ...string) string {
+		r := d.clove(append(append([]string{"run", "--rm", "--network", "allowlist", "--ask", "net", "--user", "0"}, flags...), "--", "python3", "-c", reach, "/run", "/tmp", "/var", "/bound", dir)...)
+		return r.stdout + r.stderr
+	}
+	if out := inside("-v", userDir(t, nil)+":/bound"); strings.Contains(out, "reached") {
+		t.Errorf("%s", out)
+	}
+	linked := userDir(t, nil)
+	if err := os.Link(d.socket, linked+"/other"); err != nil {
+		t.Fatal(err)
+	}
+	if out := inside("-v", linked+":/bound"); !strings.Contains(out, "reached /bound other") {
+		t.Errorf("control: %s", out)
+	}
+}
+
+// A coding agent whose tool connects to a host that no rule covers waits for a person, and goes on with its work.
+func TestACodingAgentWaitsForAYes(t *testing.T) {
+	for _, a := range codingAgents {
+		if a.name == "opencode" {
+			continue // its tool is that of the others
+		}
+		t.Run(a.name, func(t *testing.T) {
+			scriptedModels(t, "agents", a.model+"-fetch")
+			d, n := askingHost(t)
+			n.web.HandleFunc("/fix.sed", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "s/a - b/a + b/") })
+			home := userHome(t)
+			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(installedClients(t, "agents"), a.file), filepath.Join(home, ".local/bin", a.program)); err != nil {
+				t.Fatal(err)
+			}
+			dir := brokenProject(t)
+			d.ok(append([]string{"run", "-d", "--name=coder", "--timeout=120s", "--workspace", dir, a.name, "--network=allowlist", "--ask=net", "--model=" + a.model + "-fetch", "--"}, a.task...)...)
+			asked := d.question(t)
+			if asked.What != "connect to api.example.com:80" || asked.Agent != "coder" {
+				t.Errorf("%+v", asked)
+			}
+			d.ok("approvals", "allow", asked.ID)
+			if r := d.clove("wait", "coder"); strings.TrimSpace(r.stdout) != "0" {
+				t.Errorf("%s%s%s", r.stdout, r.stderr, d.ok("logs", "coder"))
+			}
+			d.ok("apply", "coder", "--yes")
+			if !passes(dir) {
+				t.Error("its work did not go on")
+			}
+		})
+	}
+}
+
+// killSupervisor ends the supervisor of a run as a crash does.
+func killSupervisor(t *testing.T, d *cloved, name string) {
+	t.Helper()
+	pid := d.inspect(name).Lease.SupervisorPID
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
