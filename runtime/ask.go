@@ -115,7 +115,11 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 
 // people lets those decide who answer to the kernel's questions. What they allow is a grant of the run.
 func (s *share) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
-	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, s.asked)
+	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, func(a api.Approval) {
+		if s.asked != nil {
+			s.asked(ctx, a)
+		}
+	})
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,13 +49,16 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		}
 		s := client.NewShare(d)
 		streams.Kernel = s
+		if p.asking != nil {
+			p.asking.answers = s
+		}
 		streams.Models = attach.NewClient(filepath.Dir(socket(c)))
 		return d, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
 		return nil, err
 	}
-	if err := checkAlone(spec.Kernel, isTerminal(p.in)); err != nil {
+	if err := cmp.Or(checkAlone(spec.Kernel, isTerminal(p.in)), checkAnswerable(spec.Kernel, p.asking)); err != nil {
 		return nil, err
 	}
 	paths, err := directories(c)
@@ -67,6 +71,9 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
 	streams.Kernel = own
+	if p.asking != nil {
+		p.asking.answers = own
+	}
 	if !spec.Kernel.HasModels() {
 		return own, nil
 	}
@@ -114,8 +121,6 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		}
 	}
 	switch {
-	case len(k.Asks) > 0:
-		return needsCloved(settings.Asks, "cloved, which keeps questions and their answers, does not run")
 	case k.StdoutTo != "":
 		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
 	case k.StdinFrom != "":
@@ -133,7 +138,7 @@ func needsCloved(flag, message string) error {
 }
 
 // reportAsked says what a run asks people, and how they answer.
-func (p launcher) reportAsked(a api.Approval) {
+func (p launcher) reportAsked(_ context.Context, a api.Approval) {
 	for _, line := range questionLines(a) {
 		p.say("clove", cyan, fmt.Sprint(line))
 	}
