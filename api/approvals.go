@@ -42,7 +42,7 @@ type Approval struct {
 	Expires   time.Time        `json:"expires"`             // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
-	Until     time.Time        `json:"until,omitzero"`  // a yes holds so long; absent: to the end of the run
+	Until     time.Time        `json:"until,omitzero"`  // the answer holds so long; absent: to the end of the run
 }
 
 // ApprovalAnswer is the answer of one person.
@@ -94,7 +94,7 @@ type ApprovalRespondParams struct {
 	ID     string `json:"id"`
 	Digest string `json:"digest"` // of what the person has seen: another one is refused
 	Allow  bool   `json:"allow"`
-	ForMS  int64  `json:"for_ms,omitempty"` // how long a yes holds; 0: to the end of the run
+	ForMS  int64  `json:"for_ms,omitempty"` // how long the answer holds; 0: to the end of the run
 	Reason string `json:"reason,omitempty"` // at most 1024 bytes
 	Keyed
 }

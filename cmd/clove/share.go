@@ -23,6 +23,7 @@ import (
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
@@ -66,7 +67,7 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		return nil, err
 	}
 	own := &kernel.Own{
-		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: runtime.CheckRule},
+		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet},
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
@@ -83,6 +84,22 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	}
 	streams.Models, own.Waiting = served, served.Waiting
 	return closers{served, own}, nil // what calls used is settled before the ledger closes
+}
+
+// checkNet refuses a network rule that a run may not get later: it could not start with it, or this host's ceiling is
+// below it.
+func (p launcher) checkNet(rule agent.EgressRule, owner agent.Owner) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	spec := agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}
+	if h.Ceiling != "" {
+		if err := resolve.CheckCeiling(spec, h.Ceiling, "network.mode", "network.allow"); err != nil {
+			return err
+		}
+	}
+	return runtime.CheckRule(rule, owner)
 }
 
 // modelLogBytes bounds a log of models without cloved, whose configuration has another bound.

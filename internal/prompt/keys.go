@@ -66,7 +66,7 @@ func (k *keyboard) close() {
 
 // line returns the next line that was typed at the time or later; false: the question is given up, or the terminal or the
 // question has ended. What is typed is shown.
-func (k *keyboard) line(show func(string), from time.Time) (line string, more bool) {
+func (k *keyboard) line(show func(string), newline string, from time.Time) (line string, more bool) {
 	buffer := make([]byte, 4096)
 	for {
 		for len(k.unread) > 0 {
@@ -76,7 +76,7 @@ func (k *keyboard) line(show func(string), from time.Time) (line string, more bo
 			case leaves:
 				return "", false
 			case finished:
-				show("\r\n")
+				show(newline)
 				line, k.typed.text = string(k.typed.text), nil
 				return line, true
 			default:

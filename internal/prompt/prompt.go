@@ -180,9 +180,9 @@ func (t *Terminal) put(ctx context.Context, q Question, keys *keyboard) bool {
 	ready()
 	since := time.Now()
 	for wrong := 0; ; {
-		line, more := keys.line(t.write, since.Add(settles))
+		line, more := keys.line(t.write, t.end(), since.Add(settles))
 		if !more || ctx.Err() != nil {
-			t.write("\r\n")
+			t.write(t.end())
 			return false
 		}
 		word, given, _ := strings.Cut(strings.ToLower(strings.Join(strings.Fields(line), " ")), " ")
@@ -235,8 +235,15 @@ func newCode() string {
 	return string(random)
 }
 
-// print writes a line. In raw mode the terminal does not return to the first column by itself.
-func (t *Terminal) print(line string) { t.write(line + "\r\n") }
+// print writes a line. A raw terminal does not return to the first column by itself.
+func (t *Terminal) print(line string) { t.write(line + t.end()) }
+
+func (t *Terminal) end() string {
+	if t.Full {
+		return "\r\n"
+	}
+	return "\n"
+}
 
 func (t *Terminal) write(text string) { fmt.Fprint(t.Out, text) }
 
