@@ -49,7 +49,7 @@ type Approval struct {
 	Expires   time.Time        `json:"expires"`             // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
-	Until     time.Time        `json:"until,omitzero"`  // a yes holds so long; absent: to the end of the run
+	Until     time.Time        `json:"until,omitzero"`  // the answer holds so long; absent: to the end of the run
 }
 
 // ApprovalBudget is a budget of which nothing is left, when people were asked. Amounts are in the dimension's unit.
@@ -113,7 +113,7 @@ type ApprovalRespondParams struct {
 	ID     string `json:"id"`
 	Digest string `json:"digest"` // of what the person has seen: another one is refused
 	Allow  bool   `json:"allow"`
-	ForMS  int64  `json:"for_ms,omitempty"` // how long a yes holds; 0: to the end of the run
+	ForMS  int64  `json:"for_ms,omitempty"` // how long the answer holds; 0: to the end of the run
 	Reason string `json:"reason,omitempty"` // at most 1024 bytes
 	Keyed
 }

@@ -34,6 +34,8 @@ type SessionOutput struct {
 	Budget *SessionBudget `json:"budget,omitempty"`
 	// HomeCopied names a kept home that another run has, in place of data: this one has a copy.
 	HomeCopied string `json:"home_copied,omitempty"`
+	// Asked is a question about the run that waits for people, in place of data.
+	Asked *Approval `json:"asked,omitempty"`
 }
 
 // SessionBudget is said to the caller of a foreground run.

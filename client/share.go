@@ -121,12 +121,39 @@ func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown f
 		if err == nil || !isAway(err) {
 			return asked.Approval, err
 		}
-		select {
-		case <-time.After(attachAgain):
-		case <-ctx.Done():
-			return api.Approval{}, ctx.Err()
+		if err := again(ctx); err != nil {
+			return api.Approval{}, err
 		}
 	}
+}
+
+// again waits before the next attempt.
+func again(ctx context.Context) error {
+	select {
+	case <-time.After(attachAgain):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Answered waits until a question waits no more, also where cloved is away meanwhile.
+func (s *Share) Answered(ctx context.Context, id string) (api.Approval, error) {
+	for {
+		found, err := Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: id, Answered: true})
+		if err == nil || !isAway(err) {
+			return found.Approval, err
+		}
+		if err := again(ctx); err != nil {
+			return api.Approval{}, err
+		}
+	}
+}
+
+// Respond answers a question as this process's user.
+func (s *Share) Respond(ctx context.Context, p api.ApprovalRespondParams) (api.Approval, error) {
+	result, err := Do(ctx, s.client, methods.ApprovalRespond, p)
+	return result.Approval, err
 }
 
 // Meter reports what the Linux kernel has counted of the run.

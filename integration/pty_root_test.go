@@ -90,11 +90,22 @@ func (p *pty) run(args ...string) {
 // begin starts a command of clove's as the terminal's session leader.
 func (p *pty) begin(args ...string) {
 	p.h.t.Helper()
+	p.prepare(args...)
+	p.start()
+}
+
+// prepare is begin up to the start.
+func (p *pty) prepare(args ...string) {
+	p.h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	p.h.t.Cleanup(cancel)
 	p.cmd = p.h.command(ctx, args...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.slave, p.slave, p.slave
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Credential: p.h.user}
+}
+
+func (p *pty) start() {
+	p.h.t.Helper()
 	if err := p.h.begin(p.cmd); err != nil {
 		p.h.t.Fatal(err)
 	}

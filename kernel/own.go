@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/channel"
@@ -72,9 +73,40 @@ func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.R
 	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})
 }
 
-// Ask is refused: an answer needs cloved.
-func (o *Own) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
-	return api.Approval{}, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "cloved, which keeps questions and their answers, does not run")
+// Ask puts a question, which Respond answers, and waits for the answer.
+func (o *Own) Ask(ctx context.Context, question api.ApprovalAskParams, asked func(api.Approval)) (api.Approval, error) {
+	a, err := o.approval(ctx, methods.ApprovalAsk.Name, question)
+	if err != nil || a.State != api.ApprovalWaits {
+		return a, err
+	}
+	if asked != nil {
+		asked(a)
+	}
+	return o.Answered(ctx, a.ID)
+}
+
+// Answered waits until a question waits no more.
+func (o *Own) Answered(ctx context.Context, id string) (api.Approval, error) {
+	return o.approval(ctx, methods.ApprovalGet.Name, api.ApprovalGetParams{ID: id, Answered: true})
+}
+
+// Respond answers a question as the user of this process.
+func (o *Own) Respond(ctx context.Context, p api.ApprovalRespondParams) (api.Approval, error) {
+	return o.approval(ctx, methods.ApprovalRespond.Name, p)
+}
+
+// approval is one call about a question, of the user and not of the agent.
+func (o *Own) approval(ctx context.Context, method string, params any) (api.Approval, error) {
+	var result api.ApprovalResult
+	caller := service.Caller{Run: o.run, UID: uint32(os.Getuid())}
+	text, err := json.Marshal(params)
+	if err == nil {
+		text, err = o.attached().Call(ctx, caller, service.Request{Method: method, Text: text})
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &result)
+	}
+	return result.Approval, err
 }
 
 // Meter charges the run.

@@ -59,7 +59,7 @@ func (s *share) question(ctx context.Context, p api.ApprovalAskParams) (api.Appr
 		s.questions.sum.Questions++
 		s.questions.mu.Unlock()
 		if s.asked != nil {
-			s.asked(a)
+			s.asked(ctx, a)
 		}
 	})
 	if waited {

@@ -56,7 +56,7 @@ func TestInputEndsWithItsReader(t *testing.T) {
 	defer stopped.Close()
 	out, typed := io.Pipe()
 	ended := make(chan struct{})
-	go func() { copyInput(typed, input, stopped); close(ended) }()
+	go func() { copyInput(typed, input, stopped, nil); close(ended) }()
 	io.WriteString(keys, "hello")
 	got := make([]byte, 5)
 	if _, err := io.ReadFull(out, got); err != nil || string(got) != "hello" {
@@ -85,8 +85,8 @@ func TestInputThatEnds(t *testing.T) {
 	io.WriteString(file, "all of it")
 	file.Seek(0, io.SeekStart)
 	var out bytes.Buffer
-	copyInput(&out, file, nil)
-	copyInput(&out, nil, nil)
+	copyInput(&out, file, nil, nil)
+	copyInput(&out, nil, nil, nil)
 	if out.String() != "all of it" {
 		t.Errorf("%q", &out)
 	}

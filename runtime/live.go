@@ -50,6 +50,20 @@ func (l *Live) Signal(number syscall.Signal) error {
 	})
 }
 
+// Redraw has the program on the agent's terminal draw it again: the terminal is one row smaller for a moment.
+func (l *Live) Redraw() error {
+	err := l.do(func() error { l.s.terminal.shrink(); return nil })
+	if err == nil {
+		time.Sleep(RedrawTime)
+		err = l.do(func() error { l.s.terminal.resize(); return nil })
+	}
+	return err
+}
+
+// RedrawTime is for a program to see that its terminal has become smaller. One that sees only the end of it draws again
+// as well, or has drawn nothing.
+const RedrawTime = 50 * time.Millisecond
+
 // EndBy kills all of the agent's processes; the record says policy-kill, or with budget set budget, and
 // the reason.
 func (l *Live) EndBy(budget bool, reason string) error {

@@ -29,7 +29,7 @@ type share struct {
 	shadow    *shadowRecorder // nil: the run has no shadow
 	callouts  *callouts
 	force     inForce
-	asked     func(api.Approval)
+	asked     func(context.Context, api.Approval)
 	questions questions
 
 	// The loop's:

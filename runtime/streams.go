@@ -26,6 +26,8 @@ type IO struct {
 	// Display is what output passes through on its way to Stdout and Stderr; nil: it stays as it
 	// is. A terminal needs one, because an agent's output can make it type.
 	Display func(to *os.File) io.Writer
+	// Keyboard is held while Stdin is read, and not while that is waited for; nil: nothing else reads it.
+	Keyboard sync.Locker
 	// Owner is whose rights the workspace is opened with; the zero value is root.
 	Owner agent.Owner
 	// CallerRlimits hold for the commands of --on-warn and --on-end; none: this process's own.
@@ -48,8 +50,8 @@ type IO struct {
 
 	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
-	// Asked gets a question about the run that waits for people.
-	Asked func(a api.Approval)
+	// Asked gets a question about the run that waits for people. ctx ends with what asks.
+	Asked func(ctx context.Context, a api.Approval)
 	// Warned gets a budget that reached its mark.
 	Warned func(b api.Budget)
 	// HomeCopied gets the name of a kept home that another run has: this one has a copy of it.
@@ -136,7 +138,7 @@ func (s *streams) connectPipes(streams IO) (err error) {
 			s.pump(streams.display(to), r, func() {})
 		}
 	}
-	go s.feed(streams.Stdin)
+	go s.feed(streams.Stdin, streams.Keyboard)
 	return nil
 }
 
@@ -169,9 +171,9 @@ func (s *streams) connectNull() (err error) {
 }
 
 // feed ends with the input, or with the streams.
-func (s *streams) feed(from *os.File) {
+func (s *streams) feed(from *os.File, keyboard sync.Locker) {
 	defer s.stopped.Close()
-	s.mail.feed(s.stdin, func() { copyInput(s.stdin, from, s.stopped) })
+	s.mail.feed(s.stdin, func() { copyInput(s.stdin, from, s.stopped, keyboard) })
 	s.stdin.Close()
 }
 

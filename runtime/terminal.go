@@ -43,7 +43,7 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 		pipes.agentSide = append(pipes.agentSide, slave)
 	}
 	pipes.pump(user.display(user.Stdout), master, func() {})
-	go typeInput(t, user.Stdin, pipes.stopped)
+	go typeInput(t, user, pipes.stopped)
 	return t
 }
 
@@ -89,6 +89,21 @@ func (t *terminal) resize() {
 	if err != nil {
 		return // a window without a size leaves the old one
 	}
+	t.fit(window)
+}
+
+// shrink takes a row away, so that the next resize is a change.
+func (t *terminal) shrink() {
+	if t == nil || t.own == nil {
+		return
+	}
+	if window, err := t.own.Size(); err == nil && window.Height > 1 {
+		window.Height--
+		t.fit(window)
+	}
+}
+
+func (t *terminal) fit(window console.WinSize) {
 	// Not with the library: pump closes the master meanwhile, and its number may be another file's then.
 	_ = descriptor.Use(t.master, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: window.Height, Col: window.Width})
@@ -108,11 +123,11 @@ const endOfFile = 0x04
 // typeInput passes the user's input on. A pipe or file that ends must be seen
 // to end inside, as the user's own terminal would show it; the terminal itself
 // ends only with its window.
-func typeInput(t *terminal, from, stopped *os.File) {
+func typeInput(t *terminal, user IO, stopped *os.File) {
 	if stopped != nil {
 		defer stopped.Close()
 	}
-	copyInput(t.master, from, stopped)
+	copyInput(t.master, user.Stdin, stopped, user.Keyboard)
 	if t.own == nil {
 		_, _ = t.master.Write([]byte{endOfFile}) // the agent may be gone already
 	}

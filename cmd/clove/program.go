@@ -26,6 +26,7 @@ type screen struct {
 	raw          bool                        // the agent has the terminal, which is raw: a line needs a carriage return
 	display      func(to *os.File) io.Writer // what an agent's output passes on its way to the user; set by displayFor
 	lost         *losses                     // output that could not be written; nil: it is not noted
+	asking       *asking                     // the questions of the run at this terminal; nil: there are none
 }
 
 // exitStatus is an error that ends the program with a number and without a message: it

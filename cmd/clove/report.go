@@ -79,7 +79,10 @@ func (s *screen) say(who, colour, text string) {
 	if s.raw {
 		end = "\r\n"
 	}
-	fmt.Fprintf(s.err, "%s %s%s", who, printable(text), end)
+	line := fmt.Sprintf("%s %s%s", who, printable(text), end)
+	if s.asking == nil || !s.asking.terminal.Say(line) {
+		fmt.Fprint(s.err, line)
+	}
 }
 
 // colours follows no-color.org: any value of NO_COLOR but the empty one turns colours

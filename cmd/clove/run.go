@@ -156,11 +156,14 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 		defer log.Close()
 		streams.NetworkLog = p.lost.noting(log)
 	}
+	here := p.asksHere(c.Context, spec)
 	closer, err := p.share(c, spec, &streams)
 	if err != nil {
+		here.close()
 		return agent.Record{}, err
 	}
 	defer func() {
+		here.close()
 		if err := closer.Close(); err != nil {
 			p.report(err)
 		}
@@ -175,6 +178,9 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	p.raw = spec.Terminal
 	defer func() { p.raw = false }()
 	defer p.showSteps(&streams)()
+	if here != nil {
+		here.streams(&streams)
+	}
 	return b.Run(c.Context, spec, streams)
 }
 

@@ -72,6 +72,10 @@ func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 	// before the agent learns of it.
 	signal.Notify(f.signals, slices.Concat(passedOn, []os.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE})...)
 	defer signal.Stop(f.signals)
+	if f.asksHere(c.Context, spec) != nil {
+		f.asking.answers, f.asking.over = client.NewShare(d), f.over
+	}
+	defer f.asking.close()
 	record, err := f.run(c.Context, spec)
 	if err == nil {
 		ended(record)
@@ -105,6 +109,7 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 		return agent.Record{}, err
 	}
 	defer t.follow(f.session)()
+	f.asking.redrawing(func() { t.redraw(f.session) })
 	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
 	record, err := f.hold(ctx)
 	t.restore() // before anything is printed on it
@@ -238,7 +243,11 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {
-		if piece.Denied != nil || piece.Budget != nil || piece.HomeCopied != "" {
+		if piece.Asked != nil && f.asking != nil {
+			f.asking.put(f.enough, *piece.Asked)
+			continue
+		}
+		if piece.Denied != nil || piece.Budget != nil || piece.HomeCopied != "" || piece.Asked != nil {
 			if !f.json {
 				f.reportPiece(piece)
 			}
@@ -258,6 +267,10 @@ func (f *foreground) reportPiece(piece api.SessionOutput) {
 	}
 	if piece.HomeCopied != "" {
 		f.reportHomeCopied(piece.HomeCopied)
+		return
+	}
+	if piece.Asked != nil {
+		f.reportAsked(f.enough, *piece.Asked)
 		return
 	}
 	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark

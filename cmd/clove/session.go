@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -17,6 +18,7 @@ import (
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/supervisor"
 	terminal "clove.run/clove/internal/screen"
+	"clove.run/clove/runtime"
 )
 
 const flagDetachKeys = "detach-keys"
@@ -112,6 +114,18 @@ func (t *userTerminal) size() *api.SessionSize {
 	return nil
 }
 
+// redraw has the program on the other side draw again: its terminal is one row smaller for a moment.
+func (t *userTerminal) redraw(session *client.Session) {
+	size := t.size()
+	if size == nil || size.Rows < 2 {
+		return
+	}
+	if session.Resize(api.SessionSize{Rows: size.Rows - 1, Columns: size.Columns}) == nil {
+		time.Sleep(runtime.RedrawTime)
+		_ = session.Resize(*size) // it may be over
+	}
+}
+
 // follow passes changes of the window's size on until leave is called, which closes the session.
 func (t *userTerminal) follow(session *client.Session) (leave func()) {
 	changes, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
@@ -166,8 +180,12 @@ func (s *screen) showOrLose(piece api.SessionOutput) error {
 func (s *screen) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
+	read := s.in.Read
+	if s.asking != nil {
+		read = s.asking.terminal.Read
+	}
 	for {
-		n, err := s.in.Read(buffer)
+		n, err := read(buffer)
 		pass, left := buffer[:n], false
 		// Bytes of a file may look like the keys.
 		if isTerminal(s.in) {

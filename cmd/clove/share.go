@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
@@ -48,13 +50,16 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		}
 		s := client.NewShare(d)
 		streams.Kernel = s
+		if p.asking != nil {
+			p.asking.answers = s
+		}
 		streams.Models = attach.NewClient(filepath.Dir(socket(c)))
 		return d, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
 		return nil, err
 	}
-	if err := checkAlone(spec.Kernel, isTerminal(p.in)); err != nil {
+	if err := cmp.Or(checkAlone(spec.Kernel, isTerminal(p.in)), checkAnswerable(spec.Kernel, p.asking)); err != nil {
 		return nil, err
 	}
 	paths, err := directories(c)
@@ -62,11 +67,14 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		return nil, err
 	}
 	own := &kernel.Own{
-		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: runtime.CheckRule},
+		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet},
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
 	streams.Kernel = own
+	if p.asking != nil {
+		p.asking.answers = own
+	}
 	if !spec.Kernel.HasModels() {
 		return own, nil
 	}
@@ -76,6 +84,22 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	}
 	streams.Models, own.Waiting = served, served.Waiting
 	return closers{served, own}, nil // what calls used is settled before the ledger closes
+}
+
+// checkNet refuses a network rule that a run may not get later: it could not start with it, or this host's ceiling is
+// below it.
+func (p launcher) checkNet(rule agent.EgressRule, owner agent.Owner) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	spec := agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}
+	if h.Ceiling != "" {
+		if err := resolve.CheckCeiling(spec, h.Ceiling, "network.mode", "network.allow"); err != nil {
+			return err
+		}
+	}
+	return runtime.CheckRule(rule, owner)
 }
 
 // modelLogBytes bounds a log of models without cloved, whose configuration has another bound.
@@ -114,8 +138,6 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		}
 	}
 	switch {
-	case len(k.Asks) > 0:
-		return needsCloved(settings.Asks, "cloved, which keeps questions and their answers, does not run")
 	case k.StdoutTo != "":
 		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
 	case k.StdinFrom != "":
@@ -133,7 +155,7 @@ func needsCloved(flag, message string) error {
 }
 
 // reportAsked says what a run asks people, and how they answer.
-func (p launcher) reportAsked(a api.Approval) {
+func (p launcher) reportAsked(_ context.Context, a api.Approval) {
 	for _, line := range questionLines(a) {
 		p.say("clove", cyan, fmt.Sprint(line))
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,9 @@ func (h *host) paused(b api.Budget, timeout time.Time) {
 
 // homeCopied passes on that another run has the kept home.
 func (h *host) homeCopied(name string) { h.report(api.SessionOutput{HomeCopied: name}) }
+
+// asked passes on a question that waits for people.
+func (h *host) asked(_ context.Context, a api.Approval) { h.report(api.SessionOutput{Asked: &a}) }
 
 // report is say for what clove itself has to say. It never waits.
 func (h *host) report(piece api.SessionOutput) {

@@ -149,9 +149,9 @@ func (r *Row) same(other *Row) bool {
 // holds reports whether an answer holds at a time, so that an equal question has it.
 func (r *Row) holds(now time.Time) bool {
 	switch r.State {
-	case api.ApprovalWaits, api.ApprovalDenied, api.ApprovalExpired:
+	case api.ApprovalWaits, api.ApprovalExpired:
 		return true
-	case api.ApprovalAllowed:
+	case api.ApprovalAllowed, api.ApprovalDenied:
 		return r.Until.IsZero() || now.Before(r.Until)
 	}
 	return false

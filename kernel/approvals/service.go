@@ -268,8 +268,8 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 	switch {
 	case len(p.Reason) > reasonMost:
 		return result, out, api.Failure(api.CodeParams, "", "a reason has at most %d bytes", reasonMost)
-	case p.ForMS < 0 || holds > lastsMost*52 || p.ForMS != 0 && !p.Allow:
-		return result, out, api.Failure(api.CodeParams, "give a time of at most a year, with a yes", "an answer cannot hold for %d ms", p.ForMS)
+	case p.ForMS < 0 || holds > lastsMost*52:
+		return result, out, api.Failure(api.CodeParams, "give a time of at most a year", "an answer cannot hold for %d ms", p.ForMS)
 	case r.State != api.ApprovalWaits || !c.Now.Before(r.Expires):
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
@@ -285,9 +285,9 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 	r.State = api.ApprovalDenied
 	if p.Allow {
 		r.State = api.ApprovalAllowed
-		if holds != 0 {
-			r.Until = c.Now.Add(holds).UTC()
-		}
+	}
+	if holds != 0 {
+		r.Until = c.Now.Add(holds).UTC()
 	}
 	if err := Rows.Put(c.Tx, r); err != nil { // before the yes: what that changes has other questions looked at
 		return result, out, err

@@ -32,9 +32,9 @@ const (
 var Network = sync.OnceValue(func() *Section {
 	return &Section{After: checkNetwork, Rows: []Setting{
 		{
-			Flag: NetworkMode, Key: "network.mode", Group: GroupNetwork, Enum: strings.Join(agent.NetworkModes, "|"),
-			Usage: "none, allowlist, public (the internet, nothing private) or host (no isolation)", Default: "none; allowlist with --allow",
-			Doc:   "none: nothing; allowlist: what allow names; public: the internet; host: the host's own network, without any rule",
+			Flag: NetworkMode, Key: "network.mode", Group: GroupNetwork, Enum: strings.Join(networkWords, "|"),
+			Usage: "none, allowlist, ask (allowlist with --ask net), public (the internet, nothing private) or host (no isolation)", Default: "none; allowlist with --allow",
+			Doc:   "none: nothing; allowlist: what allow names; ask: people are asked about the rest (ask: [net]); public: the internet; host: the host's own network, without any rule",
 			Drops: dropsOfMode,
 			Read:  one(readMode), Write: func(s agent.Spec) []string { return texts(s.Network) }, Wider: widerMode,
 		},
@@ -125,9 +125,19 @@ func dropsOfMode(mode string) []string {
 	return []string{Allow, DNS, HostPort}
 }
 
+// NetworkAsk is short for an allowlist, with questions about what it does not cover.
+const NetworkAsk = "ask"
+
+// networkWords are what may be written for a mode.
+var networkWords = slices.Insert(slices.Clone(agent.NetworkModes), 2, NetworkAsk)
+
 func readMode(r *Reader, mode string) error {
+	if mode == NetworkAsk {
+		r.Spec.Network = agent.NetworkAllowlist
+		return readAsk(r, agent.AskNet)
+	}
 	if !slices.Contains(agent.NetworkModes, mode) {
-		hint := document.Meant(mode, agent.NetworkModes, "write one of "+strings.Join(agent.NetworkModes, ", "))
+		hint := document.Meant(mode, networkWords, "write one of "+strings.Join(networkWords, ", "))
 		if kind, _, _ := strings.Cut(mode, ":"); slices.Contains([]string{"bridge", "default", "container"}, kind) {
 			hint = "agents have no network together: public is the internet, --allow names what else it reaches, and -p lets the host reach a port of it"
 		}
