@@ -17,7 +17,7 @@ packages() {
 		# The second line has the real clients of the network tests, the last what makes a base image.
 	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables \
-		mmdebstrap debian-archive-keyring ;;
+		mmdebstrap debian-archive-keyring vim-tiny ;;
 		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
 		# The second line has the peers of an agent's calls, the third that of its models, the last

@@ -133,6 +133,9 @@ func clusterRequestOf(c *cli.Context, args []string, h host.Host) (*clusterReque
 	if r.spec, err = resolve.ImageSpec(r.asked, h); err != nil {
 		return nil, err
 	}
+	if len(r.spec.Kernel.Asks) > 0 { // a policy, and --network ask, say so too
+		return nil, invalid(settings.Asks, "write --network allowlist, and --allow what it may reach", "Kubernetes cannot enforce it: nothing there asks people")
+	}
 	// A Job must end some time.
 	if r.spec.Restart.Policy == agent.RestartAlways {
 		return nil, invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")

@@ -2,7 +2,10 @@ package main
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +24,7 @@ func TestNetworkFlags(t *testing.T) {
 		{"--network public", agent.NetworkPublic, agent.Egress{}},
 		{"--network host", agent.NetworkHost, agent.Egress{}},
 		{"--allow api.example.com --allow 10.0.0.0/8:5432 --deny *.example.org", agent.NetworkAllowlist, agent.Egress{Rules: rules}},
+		{"--network ask --allow api.example.com", agent.NetworkAllowlist, agent.Egress{Rules: rules[:1]}},
 		{"--network public --deny *.example.org", agent.NetworkPublic, agent.Egress{Rules: rules[2:]}},
 		{"--host-port 11434 --host-port 80 --host-port 80", agent.NetworkNone, agent.Egress{HostPorts: []uint16{80, 11434}}},
 		{"-p 8080:80/tcp -p 0.0.0.0:0:81 --publish [::1]:90:90", agent.NetworkNone, agent.Egress{Publish: []agent.PublishedPort{
@@ -38,6 +42,23 @@ func TestNetworkFlags(t *testing.T) {
 		if spec.Network != row.mode || !reflect.DeepEqual(spec.Egress, row.want) {
 			t.Errorf("%s: %s %+v, want %s %+v", row.args, spec.Network, spec.Egress, row.mode, row.want)
 		}
+	}
+}
+
+// --network ask is short for an allowlist with questions, wherever a network is said.
+func TestNetworkAskIsAnAllowlistThatAsks(t *testing.T) {
+	for _, args := range []string{"--network ask", "--network allowlist --ask net", "--ask net", "--network ask --ask net", "--policy asks", "--policy asks --network ask", "--policy asks --allow example.com"} {
+		b := newBench(t)
+		b.host.Policies = []string{b.host.Dir}
+		if err := os.WriteFile(filepath.Join(b.host.Dir, "asks.yaml"), []byte("version: 1\nname: asks\nnetwork: {mode: ask}\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if spec := b.spec(append(strings.Fields(args), "--", "true")...); spec.Network != agent.NetworkAllowlist || !slices.Equal(spec.Kernel.Asks, []string{agent.AskNet}) {
+			t.Errorf("%s: %s, %q", args, spec.Network, spec.Kernel.Asks)
+		}
+	}
+	if spec := newBench(t).spec("--network", "allowlist", "--", "true"); len(spec.Kernel.Asks) > 0 {
+		t.Errorf("the control: %q", spec.Kernel.Asks)
 	}
 }
 
