@@ -272,9 +272,9 @@ func TestAQuestionAboutABudgetLasts(t *testing.T) {
 	if again, err := r.asksForMore(); err != nil || again.ID != asked.ID || again.State != api.ApprovalGone {
 		t.Errorf("what is taken back: %+v, %v", again, err)
 	}
-	next := r.engine.Now().AddDate(0, 1, 0)
+	next := r.engine.Now().AddDate(0, 2, 0)
 	r.clock.Store(time.Date(next.Year(), next.Month(), 1, 0, 0, 0, 0, time.UTC).Unix() - 3600)
-	r.charge("pages", 1) // the end of the month before, still
+	r.charge("pages", 1) // a month that has an hour left
 	r.short("pages", 11)
 	late, err := r.asksForMore()
 	must(t, err)

@@ -61,12 +61,8 @@ func (m *Meter) add(row Metric, g gauges) {
 		vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: row.Name, Help: row.Help}, labels)
 		m.counters[row.Name] = vector
 		m.registry.MustRegister(vector)
-		if len(labels) == 0 {
-			vector.WithLabelValues()
-		} else if len(labels) == 1 {
-			for _, value := range row.Labels[0].Values {
-				vector.WithLabelValues(value)
-			}
+		for _, values := range closed(row.Labels) {
+			vector.WithLabelValues(values...)
 		}
 	case Histogram:
 		vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: row.Buckets}, labels)
@@ -78,6 +74,21 @@ func (m *Meter) add(row Metric, g gauges) {
 	case Gauge:
 		g.descriptions[row.Name] = prometheus.NewDesc(row.Name, row.Help, labels, nil)
 	}
+}
+
+// closed are all combinations of the values of labels; none, where one has no closed set of them.
+func closed(labels []Label) [][]string {
+	all := [][]string{{}}
+	for _, l := range labels {
+		var longer [][]string
+		for _, before := range all {
+			for _, value := range l.Values {
+				longer = append(longer, append(slices.Clone(before), value))
+			}
+		}
+		all = longer
+	}
+	return all
 }
 
 // gauges are collected at each scrape, and hold no values.

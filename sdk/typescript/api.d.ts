@@ -1092,14 +1092,15 @@ export interface NameRemoveParams {
 
 /**
  * Asks people for a run's supervisor. The same question is asked once: what it is repeated with
- * gets the same approval.
+ * gets the same approval. A question about a budget has no What and no Rule: it is about the one
+ * that has paused the run.
  */
 export interface ApprovalAskParams {
   run: string;
   kind: string;
-  what: string;
+  what?: string;
   rule?: string;
-  /** 0: an hour */
+  /** 0: an hour, and about a budget a day */
   expires_ms?: number;
 }
 
@@ -1627,6 +1628,21 @@ export interface Denial {
   call?: DeniedCall;
 }
 
+/** What a run asked people, and what it did not need to ask. */
+export interface Asked {
+  /** that people had to be asked, whatever they are about */
+  questions: number;
+  /** of these */
+  allowed: number;
+  denied: number;
+  /** without an answer in time */
+  expired: number;
+  /** connections that waited for an answer */
+  held: number;
+  /** connections that rules and earlier answers decided, refused ones among them */
+  by_rule: number;
+}
+
 /** Counts what passed between mail and the agent's standard streams. */
 export interface StreamUse {
   /** lines of stdout */
@@ -1741,6 +1757,8 @@ export interface Record {
   /** absent without a gate */
   network?: NetworkUse;
   denials: Denial[] | null;
+  /** absent where people are asked nothing */
+  asked?: Asked;
   /** absent where mail has no part in them */
   streams?: StreamUse;
   /** absent without a shadow */
@@ -2043,6 +2061,22 @@ export interface NameListResult {
   next?: string;
 }
 
+/** A budget of which nothing is left, when people were asked. Amounts are in the dimension's unit. */
+export interface ApprovalBudget {
+  account: string;
+  dimension: string;
+  granted: number;
+  used: number;
+  /** by the call that did not fit; 0: what was used is more than was granted */
+  wanted?: number;
+  /** that a yes adds to what is granted */
+  more: number;
+  /** when the period began */
+  since?: Time;
+  /** when it ends, and with it the question; absent: the budget has no period */
+  until?: Time;
+}
+
 /** The answer of one person. */
 export interface ApprovalAnswer {
   /** the user */
@@ -2078,7 +2112,10 @@ export interface Approval {
   /** what else the same yes would allow */
   also?: string;
   /** what a yes would allow, of a call of the agent's the rule that would have allowed it */
+  /** what a yes would allow: a target, or what clove budget raise takes */
   rule?: string;
+  /** of kind budget */
+  budget?: ApprovalBudget;
   /** of all of the above but the state */
   digest: string;
   /** when */
@@ -2383,6 +2420,8 @@ export interface SummaryResult {
   budgets: number;
   /** of these with a limit of which nothing is left */
   spent: number;
+  /** questions that wait for people */
+  approvals: number;
 }
 
 /** Names the runs that lived. */

@@ -565,6 +565,29 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a run asked people, and what it did not need to ask."""
+
+    questions: int = 0  # that people had to be asked, whatever they are about
+    allowed: int = 0  # of these
+    denied: int = 0
+    expired: int = 0  # without an answer in time
+    held: int = 0  # connections that waited for an answer
+    by_rule: int = 0  # connections that rules and earlier answers decided, refused ones among them
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Asked:
+        return cls(
+            questions=o.get("questions") or 0,
+            allowed=o.get("allowed") or 0,
+            denied=o.get("denied") or 0,
+            expired=o.get("expired") or 0,
+            held=o.get("held") or 0,
+            by_rule=o.get("by_rule") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class StreamUse:
     """Counts what passed between mail and the agent's standard streams."""
 
@@ -711,6 +734,7 @@ class Record:
     events: Events = field(default_factory=Events)
     network: Optional[NetworkUse] = None  # absent without a gate
     denials: list[Denial] = field(default_factory=list)
+    asked: Optional[Asked] = None  # absent where people are asked nothing
     streams: Optional[StreamUse] = None  # absent where mail has no part in them
     shadow: Optional[ShadowUse] = None  # absent without a shadow
     enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
@@ -742,6 +766,7 @@ class Record:
             events=Events.read(o.get("events") or {}),
             network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
             denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            asked=Asked.read(o.get("asked") or {}) if o.get("asked") is not None else None,
             streams=StreamUse.read(o.get("streams") or {}) if o.get("streams") is not None else None,
             shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
             enforced=dict(o.get("enforced") or {}),
@@ -1266,6 +1291,35 @@ class NameListResult:
 
 
 @dataclass(frozen=True)
+class ApprovalBudget:
+    """A budget of which nothing is left, when people were asked. Amounts are in the
+    dimension's unit.
+    """
+
+    account: str = ""
+    dimension: str = ""
+    granted: int = 0
+    used: int = 0
+    wanted: int = 0  # by the call that did not fit; 0: what was used is more than was granted
+    more: int = 0  # that a yes adds to what is granted
+    since: Optional[datetime] = None  # when the period began
+    until: Optional[datetime] = None  # when it ends, and with it the question; absent: the budget has no period
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApprovalBudget:
+        return cls(
+            account=o.get("account") or "",
+            dimension=o.get("dimension") or "",
+            granted=o.get("granted") or 0,
+            used=o.get("used") or 0,
+            wanted=o.get("wanted") or 0,
+            more=o.get("more") or 0,
+            since=read_time(o.get("since")),
+            until=read_time(o.get("until")),
+        )
+
+
+@dataclass(frozen=True)
 class ApprovalAnswer:
     """The answer of one person."""
 
@@ -1303,6 +1357,8 @@ class Approval:
     cost: str = ""  # what it would cost
     also: str = ""  # what else the same yes would allow
     rule: str = ""  # what a yes would allow, of a call of the agent's the rule that would have allowed it
+    rule: str = ""  # what a yes would allow: a target, or what clove budget raise takes
+    budget: Optional[ApprovalBudget] = None  # of kind budget
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
     expires: Optional[datetime] = None  # then it is a no
@@ -1326,6 +1382,7 @@ class Approval:
             cost=o.get("cost") or "",
             also=o.get("also") or "",
             rule=o.get("rule") or "",
+            budget=ApprovalBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
             expires=read_time(o.get("expires")),
@@ -3602,6 +3659,7 @@ __all__ = [
     "NetworkUse",
     "DeniedCall",
     "Denial",
+    "Asked",
     "StreamUse",
     "Policy",
     "ShadowLimit",
@@ -3636,6 +3694,7 @@ __all__ = [
     "Name",
     "NameResult",
     "NameListResult",
+    "ApprovalBudget",
     "ApprovalAnswer",
     "Approval",
     "ApprovalListResult",

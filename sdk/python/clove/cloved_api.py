@@ -90,6 +90,7 @@ class SummaryResult:
     grants: int = 0
     budgets: int = 0  # accounts in which something is counted or limited
     spent: int = 0  # of these with a limit of which nothing is left
+    approvals: int = 0  # questions that wait for people
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> SummaryResult:
@@ -114,6 +115,7 @@ class SummaryResult:
             grants=o.get("grants") or 0,
             budgets=o.get("budgets") or 0,
             spent=o.get("spent") or 0,
+            approvals=o.get("approvals") or 0,
         )
 
 
@@ -3066,8 +3068,8 @@ class ApprovalMethods:
         self,
         run: str,
         kind: str,
-        what: str,
         *,
+        what: Optional[str] = None,
         rule: Optional[str] = None,
         expires_ms: Optional[int] = None,
     ) -> ApprovalResult:
@@ -3076,7 +3078,7 @@ class ApprovalMethods:
         for all.
 
         Args:
-            expires_ms: 0: an hour
+            expires_ms: 0: an hour, and about a budget a day
         """
         params = {
             "run": run,
