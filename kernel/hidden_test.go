@@ -124,12 +124,22 @@ func newHolder(t *testing.T) (*rig, []hidden) {
 		{user: true, what: "a message", method: methods.AuditTrace.Name, params: `{"id":"ID"}`, id: sent.ID, absent: last(sent.ID)},
 		{user: true, what: "a call", method: methods.AuditTrace.Name, params: `{"id":"ID"}`, id: sent.Trace, absent: nobody},
 	}
+	question, err := r.asksFor("api.example.com:443")
+	must(t, err)
+	answer := `,"digest":"` + question.Digest + `","allow":true}`
+	all = append(all,
+		hidden{what: "a question", method: agents.ApprovalCancel.Name, params: `{"id":"ID"}`, id: question.ID, absent: last(question.ID)},
+		hidden{user: true, what: "a question", method: methods.ApprovalGet.Name, params: `{"id":"ID"}`, id: question.ID, absent: last(question.ID)},
+		hidden{user: true, what: "a question by its beginning", method: methods.ApprovalGet.Name, params: `{"id":"ID"}`, id: question.ID[:15], absent: last(question.ID[:15])},
+		hidden{user: true, what: "an answered question", method: methods.ApprovalGet.Name, params: `{"id":"ID","answered":true}`, id: question.ID, absent: last(question.ID)},
+		hidden{user: true, what: "questions of a run", method: methods.ApprovalList.Name, params: `{"run":"ID"}`, id: string(run.Spec.ID), absent: nobody},
+		hidden{user: true, what: "a question", method: methods.ApprovalRespond.Name, params: `{"run":"RUN","id":"ID"` + answer, id: question.ID, absent: last(question.ID)})
 	return r, all
 }
 
 // asked is what one of them answers, and how long that takes.
 func (h hidden) asked(by *rig, id string) (answer string, took time.Duration) {
-	params := strings.ReplaceAll(h.params, "ID", id)
+	params := strings.ReplaceAll(strings.ReplaceAll(h.params, "RUN", string(by.run.Spec.ID)), "ID", id)
 	began := time.Now()
 	var text json.RawMessage
 	var err error

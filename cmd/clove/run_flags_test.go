@@ -38,7 +38,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a kept home, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle, settings.AskHold}
 
 // What holds for children is in the spec of a run that may start some, and is refused for another.
 func TestFlagsForChildren(t *testing.T) {
@@ -52,6 +52,30 @@ func TestFlagsForChildren(t *testing.T) {
 		}
 		if status, _, stderr := b.clove("run", "--"+flag, sample, "work/agent.py"); status != 125 || !strings.Contains(stderr, "add --grant spawn:NAME") {
 			t.Errorf("%s: %d, %s", flag, status, stderr)
+		}
+	}
+}
+
+// The time for which connections are held is in the spec of a run that asks people, and refused out of its bounds and for others.
+func TestAskHold(t *testing.T) {
+	b := interpreterBench(t)
+	f := b.cloved()
+	f.answer(methods.RunStart.Name, api.RunResult{})
+	b.file("work/agent.py", "", 0o644)
+	if status, _, stderr := b.clove("run", "-d", "--ask", "net", "--ask-hold", "90s", "work/agent.py"); status != 0 {
+		t.Fatal(stderr)
+	}
+	var asked api.StartParams
+	if f.heard(methods.RunStart.Name, &asked); asked.Spec.Kernel.AskHold != 90*time.Second {
+		t.Errorf("%s", asked.Spec.Kernel.AskHold)
+	}
+	for want, flags := range map[string][]string{
+		"use 1s to 1h0m0s": {"--ask", "net", "--ask-hold", "10ms"}, "a connection cannot be held for 2h0m0s": {"--ask", "net", "--ask-hold", "2h"},
+		"add --ask net": {"--ask-hold", "1m"}, "hint: ": {"--ask", "net", "--ask-hold", "-1"},
+	} {
+		status, _, stderr := b.clove(slices.Concat([]string{"run", "-d"}, flags, []string{"work/agent.py"})...)
+		if status != 125 || !strings.Contains(stderr, want) || strings.Count(stderr, "hint: ") != 1 {
+			t.Errorf("%q: %d, %s", flags, status, stderr)
 		}
 	}
 }

@@ -2625,6 +2625,8 @@ export interface Kernel {
   on_end?: string;
   /** of what no rule decides, what people are asked about: some of asks */
   asks?: string[];
+  /** how long a connection is held for people's answer; 0: AskHold. */
+  ask_hold_ns?: number;
   /** below the owner; empty: the owner's own */
   namespace?: string;
   /**

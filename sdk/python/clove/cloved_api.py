@@ -435,6 +435,7 @@ class Kernel:
     on_warn: str = ""  # command or URL for a budget that reached its warning; empty: none
     on_end: str = ""  # command or URL for a budget of which nothing is left; empty: none
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
+    ask_hold_ns: int = 0  # how long a connection is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
     model_log: bool = False  # keep what its calls of models say and get
@@ -455,6 +456,7 @@ class Kernel:
             on_warn=o.get("on_warn") or "",
             on_end=o.get("on_end") or "",
             asks=list(o.get("asks") or ()),
+            ask_hold_ns=o.get("ask_hold_ns") or 0,
             namespace=o.get("namespace") or "",
             model_setup=o.get("model_setup") or "",
             model_log=o.get("model_log") or False,
