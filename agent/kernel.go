@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -38,8 +39,35 @@ const (
 	AskNet = "net" // connections that no rule covers
 )
 
-// Asks are the values of Kernel.Asks.
+// Asks are the values of Kernel.Asks. KIND=N needs the yes of N users.
 var Asks = []string{AskNet}
+
+// PeopleMost bounds the users whose yes a question needs.
+const PeopleMost = 16
+
+// ParseAsk returns what an element of Kernel.Asks is about, and how many users must say yes.
+func ParseAsk(text string) (kind string, people int, sound bool) {
+	kind, number, several := strings.Cut(text, "=")
+	people = 1
+	if several {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > PeopleMost || strconv.Itoa(n) != number {
+			return kind, 0, false
+		}
+		people = n
+	}
+	return kind, people, slices.Contains(Asks, kind)
+}
+
+// People is how many users must say yes to a question of a kind; 0: nothing of the kind is asked.
+func (k Kernel) People(kind string) (people int) {
+	for _, text := range k.Asks {
+		if about, n, sound := ParseAsk(text); sound && about == kind {
+			people = max(people, n)
+		}
+	}
+	return people
+}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"

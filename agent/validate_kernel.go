@@ -26,9 +26,9 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.budgets", fmt.Sprintf("use at most %d", firstBudgetsMost), "there are %d budgets", len(k.Budgets))
 	case k.HasSocket() && s.Network == NetworkHost:
 		return wrong("kernel", "use another --network: the gate that serves the agent's socket is also its network", "a run in the host's network cannot have a socket of its own")
-	case slices.ContainsFunc(k.Asks, func(ask string) bool { return !slices.Contains(Asks, ask) }):
-		return wrong("kernel.asks", "use "+strings.Join(Asks, ", "), "%q: people are not asked about that", k.Asks)
-	case slices.Contains(k.Asks, AskNet) && s.Network != NetworkAllowlist:
+	case slices.ContainsFunc(k.Asks, func(ask string) bool { _, _, sound := ParseAsk(ask); return !sound }):
+		return wrong("kernel.asks", "use "+strings.Join(Asks, ", ")+", or "+Asks[0]+"=N, of at most "+strconv.Itoa(PeopleMost)+" users", "%q: people are not asked about that", k.Asks)
+	case k.People(AskNet) > 0 && s.Network != NetworkAllowlist:
 		return wrong("kernel.asks", "add --network allowlist", "people are asked about connections that no rule of an allowlist covers, and the network is %s", s.Network)
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")

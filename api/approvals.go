@@ -37,20 +37,26 @@ type Approval struct {
 	Namespace string           `json:"namespace,omitempty"`
 	What      string           `json:"what" col:"WHAT"`     // in full: the target, or the method with its parameters
 	Rule      string           `json:"rule,omitempty"`      // what a yes would allow
+	Needed    int              `json:"needed,omitempty"`    // so many users must say yes; absent: one
 	Digest    string           `json:"digest"`              // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
 	Expires   time.Time        `json:"expires"`             // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
 	Until     time.Time        `json:"until,omitzero"`  // a yes holds so long; absent: to the end of the run
+	Once      bool             `json:"once,omitempty"`  // a yes is for one time
+	Used      time.Time        `json:"used,omitzero"`   // when it was
 }
 
-// ApprovalAnswer is the answer of one person.
+// ApprovalAnswer is the answer of one user.
 type ApprovalAnswer struct {
-	UID    uint32    `json:"uid"` // the user
-	Allow  bool      `json:"allow"`
-	Time   time.Time `json:"time"`
-	Reason string    `json:"reason,omitempty"` // the agent reads it
+	UID     uint32    `json:"uid"` // the user
+	Allow   bool      `json:"allow"`
+	Time    time.Time `json:"time"`
+	Reason  string    `json:"reason,omitempty"`  // the agent reads it
+	Once    bool      `json:"once,omitempty"`    // for one time
+	ForMS   int64     `json:"for_ms,omitempty"`  // how long the yes is to hold
+	Command bool      `json:"command,omitempty"` // the run's --on-ask gave it, with the proof of its owner's key
 }
 
 // ApprovalAskParams asks people for a run's supervisor. The same question is asked once: what it is repeated with gets
@@ -61,6 +67,12 @@ type ApprovalAskParams struct {
 	What      string       `json:"what"`
 	Rule      string       `json:"rule,omitempty"`
 	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour
+}
+
+// ApprovalUseParams names a yes for one time, which the run's supervisor uses up.
+type ApprovalUseParams struct {
+	Run agent.ID `json:"run"`
+	ID  string   `json:"id"`
 }
 
 // ApprovalResult is one question.
@@ -95,7 +107,12 @@ type ApprovalRespondParams struct {
 	Digest string `json:"digest"` // of what the person has seen: another one is refused
 	Allow  bool   `json:"allow"`
 	ForMS  int64  `json:"for_ms,omitempty"` // how long a yes holds; 0: to the end of the run
+	Once   bool   `json:"once,omitempty"`   // a yes is for one time, and ends with it
 	Reason string `json:"reason,omitempty"` // at most 1024 bytes
+	// Command says that the run's --on-ask answers, and that its supervisor has checked the proof: for root alone. It is
+	// the answer of the run's owner. With Fault the proof is wrong: that is recorded, and refused.
+	Command bool   `json:"command,omitempty"`
+	Fault   string `json:"fault,omitempty"`
 	Keyed
 }
 

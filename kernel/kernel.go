@@ -41,6 +41,8 @@ type Config struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+	// Approver reports whether a user may answer questions of all runs; nil: root alone may.
+	Approver func(uid uint32) bool
 	// Manifest and Run are as in grants.Grants.
 	Manifest func(tx *store.KernelTx, owner uint32, name string) (digest string, err error)
 	Run      func(id agent.ID) (run agent.Run, found bool)
@@ -117,7 +119,7 @@ func New(c Config) (*Kernel, error) {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
-	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Approver: c.Approver, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},

@@ -53,10 +53,13 @@ func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 	if asked {
 		select {
 		case <-q.done:
-			return q.rules
 		case <-ctx.Done():
 			return nil
 		}
+		if q.rules.AreForOne() { // the connection has them that asked first
+			return a.decide(ctx, d)
+		}
+		return q.rules
 	}
 	q.rules = a.ask(ctx, rule)
 	a.mu.Lock()
@@ -113,13 +116,30 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 	return rules
 }
 
-// people lets those decide who answer to the kernel's questions. What they allow is a grant of the run.
-func (s *share) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+// people lets those decide who answer to the kernel's questions. What they allow is a grant of the run, or this one
+// connection.
+func (l *launch) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+	s := l.share
 	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, s.asked)
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}
+	if answer.Once {
+		return l.once(rule, answer.ID)
+	}
 	return s.force.until(ctx, answer.Grant)
+}
+
+// once are the rules of one connection that people have allowed.
+func (l *launch) once(rule agent.EgressRule, approval string) *egress.Rules {
+	spec := l.spec
+	rule.Source = "approval " + approval
+	spec.Egress.Rules = slices.Concat(spec.Egress.Rules, l.share.force.now(), []agent.EgressRule{rule})
+	rules, err := rulesOf(spec, l.streams.Owner)
+	if err != nil {
+		return nil
+	}
+	return rules.ForOne()
 }
 
 // inForce are the rules of a run's grants that its gate enforces.
@@ -139,6 +159,13 @@ func (f *inForce) set(granted []agent.EgressRule, rules *egress.Rules) {
 		close(f.changed)
 		f.changed = nil
 	}
+}
+
+// now are the rules of grants in force.
+func (f *inForce) now() []agent.EgressRule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.granted)
 }
 
 // until waits until the gate enforces the rule of a grant, and returns all rules; nil: ctx has ended.
@@ -168,8 +195,8 @@ func (l *launch) asks() func(context.Context, broker.Decision) *egress.Rules {
 	switch {
 	case l.streams.AskNetwork != nil:
 		a.ask = newAtTerminal(l.spec, l.streams.Owner, l.streams.AskNetwork).decide
-	case slices.Contains(l.spec.Kernel.Asks, agent.AskNet) && l.share != nil:
-		a.ask = l.share.people
+	case l.spec.Kernel.People(agent.AskNet) > 0 && l.share != nil:
+		a.ask = l.people
 	default:
 		return nil
 	}

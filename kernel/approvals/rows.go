@@ -67,7 +67,7 @@ func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 
 // digest is that of what a person sees of a question.
 func digest(a api.Approval) string {
-	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule}
+	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule, Needed: a.Needed}
 	text, _ := json.Marshal(seen) // its fields have texts and numbers only
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -84,7 +84,7 @@ func (r *Row) holds(now time.Time) bool {
 	case api.ApprovalWaits, api.ApprovalDenied, api.ApprovalExpired:
 		return true
 	case api.ApprovalAllowed:
-		return r.Until.IsZero() || now.Before(r.Until)
+		return r.Used.IsZero() && (r.Until.IsZero() || now.Before(r.Until))
 	}
 	return false
 }

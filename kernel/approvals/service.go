@@ -25,6 +25,8 @@ type Approvals struct {
 	Grants interface {
 		Give(c *service.Call, scope, reason string, expires time.Time) (id string, out service.Outcome, err error)
 	}
+	// Approver reports whether a user may see and answer questions of all runs; nil: root alone may.
+	Approver func(uid uint32) bool
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -33,6 +35,7 @@ type Approvals struct {
 func (a *Approvals) Service() *service.Service {
 	return service.New("approval", Rows).On(
 		service.Write(methods.ApprovalAsk, service.Stages[api.ApprovalAskParams]{}, a.ask),
+		service.Write(methods.ApprovalUse, service.Stages[api.ApprovalUseParams]{}, a.use),
 		service.Wait(methods.ApprovalGet, service.Stages[api.ApprovalGetParams]{}, func(_ *service.Call, p api.ApprovalGetParams) service.Topic { return topic(p.ID) }, a.get),
 		service.Read(methods.ApprovalList, service.Stages[api.ApprovalListParams]{}, a.list),
 		service.Write(methods.ApprovalRespond, service.Stages[api.ApprovalRespondParams]{}, a.respond),
@@ -44,9 +47,6 @@ func (a *Approvals) Service() *service.Service {
 func noQuestion(id string) error {
 	return api.Failure(api.CodeNotFound, "clove approvals lists them", "no question %.64q", id)
 }
-
-// seen reports whether a user may see and answer a question.
-func seen(c *service.Call, r *Row) bool { return r != nil && (c.Root() || r.Owner == c.UID) }
 
 // enter stores a question, unless the run has an equal one whose answer holds.
 func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration) (*Row, error) {
@@ -63,6 +63,9 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 		return nil, err
 	}
 	made.ID, made.State, made.Run, made.Agent, made.Owner, made.Namespace = string(agent.NewID()), api.ApprovalWaits, run.Spec.ID, run.Spec.Name, run.Owner.UID, run.Spec.Kernel.Namespace
+	if people := run.Spec.Kernel.People(string(made.Kind)); people > 1 {
+		made.Needed = people
+	}
 	made.Asked, made.Expires = c.Now.UTC(), c.Now.Add(lastsFor).UTC()
 	made.Digest = digest(made.Approval)
 	return &made, Rows.Put(c.Tx, &made)
@@ -141,7 +144,7 @@ func (a *Approvals) get(c *service.Call, p api.ApprovalGetParams) (result api.Ap
 // named is the question that a user means, by its id or the beginning of that.
 func (a *Approvals) named(c *service.Call, id string) (*Row, error) {
 	r, err := find(c.Tx, id)
-	if err != nil || seen(c, r) {
+	if err != nil || a.sees(c, r) {
 		return r, err
 	}
 	waiting, err := Rows.Indexed(c.Tx, waitTerm, waitTerm)
@@ -150,7 +153,7 @@ func (a *Approvals) named(c *service.Call, id string) (*Row, error) {
 	}
 	var found *Row
 	for _, r := range waiting {
-		if seen(c, r) && id != "" && strings.HasPrefix(r.ID, id) {
+		if a.sees(c, r) && id != "" && strings.HasPrefix(r.ID, id) {
 			if found != nil {
 				return nil, api.Failure(api.CodeConflict, "write more of the id", "several questions begin with %.64q", id)
 			}
@@ -169,7 +172,7 @@ func (a *Approvals) list(c *service.Call, p api.ApprovalListParams) (result api.
 		below = store.RunKey(p.Run, "")
 	}
 	result.Approvals, result.Next, err = part(c.Tx, below, p.After, func(r *Row) bool {
-		return seen(c, r) && (p.State == "" || r.State == p.State)
+		return a.sees(c, r) && (p.State == "" || r.State == p.State)
 	})
 	return result, out, err
 }
@@ -206,28 +209,25 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 		return result, out, err
 	}
 	out.About, out.Object = r.What, r.ID
-	holds := time.Duration(p.ForMS) * time.Millisecond
+	if err := checkAnswer(c, r, p); err != nil {
+		return result, out, err
+	}
+	by := answerer(c, r, p)
 	switch {
-	case len(p.Reason) > reasonMost:
-		return result, out, api.Failure(api.CodeParams, "", "a reason has at most %d bytes", reasonMost)
-	case p.ForMS < 0 || holds > lastsMost*52 || p.ForMS != 0 && !p.Allow:
-		return result, out, api.Failure(api.CodeParams, "give a time of at most a year, with a yes", "an answer cannot hold for %d ms", p.ForMS)
 	case r.State != api.ApprovalWaits || !c.Now.Before(r.Expires):
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
 		return result, out, api.Failure(api.CodeConflict, "look at it again: clove approvals show "+r.ID, "the answer is for another question")
+	case r.answeredBy(by.UID):
+		return result, out, api.Failure(api.CodeConflict, "another user must answer too", "user %d has answered it", by.UID)
 	case p.Allow:
-		if err := kinds[r.Kind].may(a, r, agent.Owner{UID: c.UID, GID: c.Run.Owner.GID}); err != nil {
+		if err := kinds[r.Kind].may(a, r, by); err != nil {
 			return result, out, err
 		}
 	}
-	r.Answers = append(r.Answers, api.ApprovalAnswer{UID: c.UID, Allow: p.Allow, Time: c.Now.UTC(), Reason: p.Reason})
-	r.State = api.ApprovalDenied
-	if p.Allow {
-		r.State = api.ApprovalAllowed
-		if holds != 0 {
-			r.Until = c.Now.Add(holds).UTC()
-		}
+	if !r.add(by.UID, p, c.Now) {
+		result.Approval = r.Approval
+		return result, out, Rows.Put(c.Tx, r)
 	}
 	if yes := kinds[r.Kind].yes; p.Allow && yes != nil {
 		done, err := yes(a, c, r)

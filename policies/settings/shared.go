@@ -74,10 +74,14 @@ var Shared = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Asks, Key: "ask", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
-			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", "),
-			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", "),
+			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", ") + "; KIND=N: N users must say yes",
+			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", ") + "; with KIND=N the yes of N users is needed",
 			Read:  each(readAsk), Wider: func(base, wide agent.Spec) []Difference {
-				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool { return slices.Contains(have, ask) })
+				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool {
+					kind, people, _ := agent.ParseAsk(ask)
+					least := agent.Kernel{Asks: have}.People(kind)
+					return least > 0 && people >= least
+				})
 			},
 		},
 		{
@@ -179,11 +183,15 @@ func readModel(r *Reader, name string) error {
 }
 
 func readAsk(r *Reader, text string) error {
-	if !slices.Contains(agent.Asks, text) {
-		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or "), "%.64q is nothing that people are asked about", text)
+	kind, people, sound := agent.ParseAsk(text)
+	if !sound {
+		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or ")+", or "+agent.Asks[0]+"=2 where two users must say yes", "%.64q is nothing that people are asked about", text)
 	}
-	if !slices.Contains(r.Spec.Kernel.Asks, text) {
-		r.Spec.Kernel.Asks = append(r.Spec.Kernel.Asks, text)
+	if r.Spec.Kernel.People(kind) < people { // of several the most counts
+		r.Spec.Kernel.Asks = append(slices.DeleteFunc(r.Spec.Kernel.Asks, func(have string) bool {
+			about, _, _ := agent.ParseAsk(have)
+			return about == kind
+		}), text)
 	}
 	return nil
 }

@@ -1267,12 +1267,15 @@ class NameListResult:
 
 @dataclass(frozen=True)
 class ApprovalAnswer:
-    """The answer of one person."""
+    """The answer of one user."""
 
     uid: int = 0  # the user
     allow: bool = False
     time: Optional[datetime] = None
     reason: str = ""  # the agent reads it
+    once: bool = False  # for one time
+    for_ms: int = 0  # how long the yes is to hold
+    command: bool = False  # the run's --on-ask gave it, with the proof of its owner's key
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ApprovalAnswer:
@@ -1281,6 +1284,9 @@ class ApprovalAnswer:
             allow=o.get("allow") or False,
             time=read_time(o.get("time")),
             reason=o.get("reason") or "",
+            once=o.get("once") or False,
+            for_ms=o.get("for_ms") or 0,
+            command=o.get("command") or False,
         )
 
 
@@ -1299,12 +1305,15 @@ class Approval:
     namespace: str = ""
     what: str = ""  # in full: the target, or the method with its parameters
     rule: str = ""  # what a yes would allow
+    needed: int = 0  # so many users must say yes; absent: one
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
     expires: Optional[datetime] = None  # then it is a no
     answers: list[ApprovalAnswer] = field(default_factory=list)
     grant: str = ""  # the id of the run's grant that a yes about the network has made
     until: Optional[datetime] = None  # a yes holds so long; absent: to the end of the run
+    once: bool = False  # a yes is for one time
+    used: Optional[datetime] = None  # when it was
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Approval:
@@ -1318,12 +1327,15 @@ class Approval:
             namespace=o.get("namespace") or "",
             what=o.get("what") or "",
             rule=o.get("rule") or "",
+            needed=o.get("needed") or 0,
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
             expires=read_time(o.get("expires")),
             answers=[ApprovalAnswer.read(x or {}) for x in o.get("answers") or ()],
             grant=o.get("grant") or "",
             until=read_time(o.get("until")),
+            once=o.get("once") or False,
+            used=read_time(o.get("used")),
         )
 
 
