@@ -10,15 +10,17 @@ import (
 // Kernel is what a run has of what agents share. The texts are those of the command line;
 // packages kernel/grant and kernel/budget say what they mean.
 type Kernel struct {
-	Socket    bool     `json:"socket,omitempty"`    // the agent has a socket of its own, also without a grant
-	Grants    []string `json:"grants,omitempty"`    // KIND:PATTERN[:RIGHTS], given at the first start
-	Budgets   []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
-	AtEnd     string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
-	OnDenial  string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
-	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
-	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
-	Asks      []string `json:"asks,omitempty"`      // of what no rule decides, what people are asked about: some of Asks
-	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	Socket    bool     `json:"socket,omitempty"`     // the agent has a socket of its own, also without a grant
+	Grants    []string `json:"grants,omitempty"`     // KIND:PATTERN[:RIGHTS], given at the first start
+	Budgets   []string `json:"budgets,omitempty"`    // DIMENSION=AMOUNT..., set at the first start
+	AtEnd     string   `json:"at_end,omitempty"`     // what happens when a budget is spent, one of AtEnds; empty: end
+	OnDenial  string   `json:"on_denial,omitempty"`  // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+	OnWarn    string   `json:"on_warn,omitempty"`    // command or URL for a budget that reached its warning; empty: none
+	OnEnd     string   `json:"on_end,omitempty"`     // command or URL for a budget of which nothing is left; empty: none
+	OnAsk     string   `json:"on_ask,omitempty"`     // command or URL that may answer questions; empty: none
+	OnAskKey  string   `json:"on_ask_key,omitempty"` // absolute path of the owner's key for the proofs of OnAsk's answers
+	Asks      []string `json:"asks,omitempty"`       // of what no rule decides, what people are asked about: some of Asks
+	Namespace string   `json:"namespace,omitempty"`  // below the owner; empty: the owner's own
 	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`

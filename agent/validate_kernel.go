@@ -52,6 +52,9 @@ func checkKernel(s Spec) error {
 	if err := ValidateCallout("kernel.on_end", k.OnEnd); err != nil {
 		return err
 	}
+	if err := checkOnAsk(s); err != nil {
+		return err
+	}
 	if _, err := s.ModelSetupFile(); err != nil {
 		return err
 	}

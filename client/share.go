@@ -136,6 +136,21 @@ func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown f
 	}
 }
 
+// Answer brings the answer of the run's --on-ask, again where cloved was away.
+func (s *Share) Answer(ctx context.Context, answer api.ApprovalRespondParams) error {
+	for {
+		_, err := Do(ctx, s.client, methods.ApprovalRespond, answer)
+		if err == nil || !isAway(err) {
+			return err
+		}
+		select {
+		case <-time.After(attachAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // Meter reports what the Linux kernel has counted of the run.
 func (s *Share) Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error {
 	return s.client.Call(ctx, methods.KernelMeter.Name, api.KernelMeterParams{Run: run, Start: start, Totals: totals}, nil)

@@ -77,6 +77,12 @@ func (o *Own) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (a
 	return api.Approval{}, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "cloved, which keeps questions and their answers, does not run")
 }
 
+// Answer is refused, as Ask is.
+func (o *Own) Answer(ctx context.Context, _ api.ApprovalRespondParams) error {
+	_, err := o.Ask(ctx, api.ApprovalAskParams{}, nil)
+	return err
+}
+
 // Meter charges the run.
 func (o *Own) Meter(_ context.Context, _ agent.ID, start int, totals map[string]int64) error {
 	return o.attached().Meter(o.run, start, totals)

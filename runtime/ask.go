@@ -120,7 +120,12 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 // connection.
 func (l *launch) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
 	s := l.share
-	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, s.asked)
+	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, func(a api.Approval) {
+		if s.asked != nil {
+			s.asked(a)
+		}
+		s.callouts.asked(a, s.kernel.Answer)
+	})
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}

@@ -27,6 +27,8 @@ const (
 	AtEnd       = "at-end"
 	OnWarn      = "on-warn"
 	OnEnd       = "on-end"
+	OnAsk       = "on-ask"
+	OnAskKey    = "on-ask-key"
 	OnDenial    = "on-denial"
 	Asks        = "ask"
 	Namespace   = "namespace"
@@ -114,6 +116,16 @@ var Shared = sync.OnceValue(func() *Section {
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
 		},
 		{
+			Flag: OnAsk, Manifest: "on_ask", Group: GroupShared, Pod: notForContainers,
+			Usage: "when people are asked: run this command as you, or post to this URL; it may answer",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnAsk }),
+		},
+		{
+			Flag: OnAskKey, Manifest: "on_ask_key", Group: GroupShared, Pod: notForContainers,
+			Usage: "your file with the key that proves answers of --on-ask, an absolute path",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnAskKey }),
+		},
+		{
 			Flag: SpawnDepth, Manifest: "spawn_depth", Form: Amount, Group: GroupShared, Usage: "levels of agents that may be below its children", Default: "0", Pod: notForContainers,
 			Read: one(func(r *Reader, text string) (err error) {
 				if r.Spec.Kernel.SpawnDepth, err = strconv.Atoi(text); err != nil {
@@ -156,7 +168,7 @@ func checkShared(r *Reader) error {
 		flag string
 		err  error
 	}{
-		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
+		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {OnAsk, agent.ValidateCallout(OnAsk, k.OnAsk)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
 		{StdoutTo, streamMistake(StdoutTo, k.StdoutTo)}, {StdinFrom, streamMistake(StdinFrom, k.StdinFrom)},
 	} {
 		if check.err != nil {
