@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/url"
+	"path/filepath"
 	"strings"
 )
 
@@ -34,7 +35,33 @@ func ValidateCallout(field, text string) error {
 	return nil
 }
 
-// HasCommands reports whether a mark of a budget executes a command on the host.
+// HasCommands reports whether a mark of a budget, or a question, executes a command on the host.
 func (k Kernel) HasCommands() bool {
-	return k.OnWarn != "" && !IsURL(k.OnWarn) || k.OnEnd != "" && !IsURL(k.OnEnd)
+	return k.OnWarn != "" && !IsURL(k.OnWarn) || k.OnEnd != "" && !IsURL(k.OnEnd) || k.OnAsk != "" && !IsURL(k.OnAsk)
+}
+
+// checkOnAsk refuses a command that could answer no question, and a key that the agent could read.
+func checkOnAsk(s Spec) error {
+	k := s.Kernel
+	if err := ValidateCallout("kernel.on_ask", k.OnAsk); err != nil {
+		return err
+	}
+	switch {
+	case k.OnAsk == "" && k.OnAskKey == "":
+		return nil
+	case k.OnAsk == "" || len(k.Asks) == 0:
+		return wrong("kernel.on_ask", "use --ask, --on-ask and --on-ask-key together", "there is nothing to answer, or nothing that answers")
+	case !filepath.IsAbs(k.OnAskKey) || filepath.Clean(k.OnAskKey) != k.OnAskKey:
+		return wrong("kernel.on_ask_key", "name a file of yours from the root on, which nobody else may read: --on-ask-key FILE", "%.256q is no absolute path", k.OnAskKey)
+	}
+	shown := []string{s.Files.Workspace}
+	for _, bind := range s.Files.Binds {
+		shown = append(shown, bind.Source)
+	}
+	for _, dir := range shown {
+		if dir != "" && (k.OnAskKey == dir || strings.HasPrefix(k.OnAskKey, strings.TrimSuffix(dir, "/")+"/")) {
+			return wrong("kernel.on_ask_key", "keep it where the agent sees nothing", "the agent could read the key: it lies in %.256s", dir)
+		}
+	}
+	return checkText("kernel.on_ask_key", k.OnAskKey, calloutMost)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -9,14 +10,16 @@ import (
 // Kernel is what a run has of what agents share. The texts are those of the command line;
 // packages kernel/grant and kernel/budget say what they mean.
 type Kernel struct {
-	Socket   bool     `json:"socket,omitempty"`    // the agent has a socket of its own, also without a grant
-	Grants   []string `json:"grants,omitempty"`    // KIND:PATTERN[:RIGHTS], given at the first start
-	Budgets  []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
-	AtEnd    string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
-	OnDenial string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
-	OnWarn   string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
-	OnEnd    string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
-	Asks     []string `json:"asks,omitempty"`      // of what no rule decides, what people are asked about: some of Asks
+	Socket   bool     `json:"socket,omitempty"`     // the agent has a socket of its own, also without a grant
+	Grants   []string `json:"grants,omitempty"`     // KIND:PATTERN[:RIGHTS], given at the first start
+	Budgets  []string `json:"budgets,omitempty"`    // DIMENSION=AMOUNT..., set at the first start
+	AtEnd    string   `json:"at_end,omitempty"`     // what happens when a budget is spent, one of AtEnds; empty: end
+	OnDenial string   `json:"on_denial,omitempty"`  // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+	OnWarn   string   `json:"on_warn,omitempty"`    // command or URL for a budget that reached its warning; empty: none
+	OnEnd    string   `json:"on_end,omitempty"`     // command or URL for a budget of which nothing is left; empty: none
+	OnAsk    string   `json:"on_ask,omitempty"`     // command or URL that may answer questions; empty: none
+	OnAskKey string   `json:"on_ask_key,omitempty"` // absolute path of the owner's key for the proofs of OnAsk's answers
+	Asks     []string `json:"asks,omitempty"`       // of what no rule decides, what people are asked about: some of Asks
 	// AskHold is how long a connection is held for people's answer; 0: AskHold.
 	AskHold   time.Duration `json:"ask_hold_ns,omitempty"`
 	Namespace string        `json:"namespace,omitempty"` // below the owner; empty: the owner's own
@@ -42,7 +45,7 @@ const (
 	AskBudget = "budget" // more of a budget that has paused the run
 )
 
-// Asks are the values of Kernel.Asks.
+// Asks are the values of Kernel.Asks. KIND=N needs the yes of N users.
 var Asks = []string{AskNet, AskSpawn, AskBudget}
 
 // AskHold is how long a connection is held for people's answer, unless Kernel.AskHold says something else, which is of
@@ -53,6 +56,33 @@ const (
 	AskHoldMost  = time.Hour
 )
 
+// PeopleMost bounds the users whose yes a question needs.
+const PeopleMost = 16
+
+// ParseAsk returns what an element of Kernel.Asks is about, and how many users must say yes.
+func ParseAsk(text string) (kind string, people int, sound bool) {
+	kind, number, several := strings.Cut(text, "=")
+	people = 1
+	if several {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > PeopleMost || strconv.Itoa(n) != number {
+			return kind, 0, false
+		}
+		people = n
+	}
+	return kind, people, slices.Contains(Asks, kind)
+}
+
+// People is how many users must say yes to a question of a kind; 0: nothing of the kind is asked.
+func (k Kernel) People(kind string) (people int) {
+	for _, text := range k.Asks {
+		if about, n, sound := ParseAsk(text); sound && about == kind {
+			people = max(people, n)
+		}
+	}
+	return people
+}
+
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"
 
@@ -62,7 +92,7 @@ const SpawnDepthMost = 8
 // HasChildren reports whether the agent may start others: it has a grant for that, or may get one,
 // because a budget says how many, or asks people about each.
 func (k Kernel) HasChildren() bool {
-	return slices.Contains(k.Asks, AskSpawn) || slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") }) ||
+	return k.People(AskSpawn) > 0 || slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") }) ||
 		slices.ContainsFunc(k.Budgets, func(text string) bool { return strings.HasPrefix(text, "children=") })
 }
 
@@ -78,7 +108,7 @@ var metered = []string{"cpu_ms", "wall_ms", "write_bytes", "net_bytes"}
 
 // HasSocket reports whether the agent has a socket of its own.
 func (k Kernel) HasSocket() bool {
-	return k.Socket || k.HasStreams() || slices.ContainsFunc(k.Asks, func(ask string) bool { return ask != AskNet }) || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
+	return k.Socket || k.HasStreams() || k.People(AskSpawn) > 0 || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
 		dimension, _, _ := strings.Cut(text, "=")
 		return !slices.Contains(metered, dimension)
 	})

@@ -47,7 +47,7 @@ func checkShadow(s Spec) error {
 	if s.Shadow.Policy.Name == "" {
 		return wrong("shadow.policy.name", "name the policy", "the shadow has no name")
 	}
-	if k := s.Shadow.Kernel; k.OnWarn != "" || k.OnEnd != "" || k.Namespace != "" || k.ModelSetup != "" || k.ModelLog {
+	if k := s.Shadow.Kernel; k.OnWarn != "" || k.OnEnd != "" || k.OnAsk != "" || k.OnAskKey != "" || k.Namespace != "" || k.ModelSetup != "" || k.ModelLog {
 		return wrong("shadow.kernel", "omit them", "a shadow has neither callouts nor a namespace nor anything of models but grants")
 	}
 	if err := s.Shadowed().Validate(); err != nil {

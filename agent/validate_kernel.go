@@ -26,17 +26,17 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.budgets", fmt.Sprintf("use at most %d", firstBudgetsMost), "there are %d budgets", len(k.Budgets))
 	case k.HasSocket() && s.Network == NetworkHost:
 		return wrong("kernel", "use another --network: the gate that serves the agent's socket is also its network", "a run in the host's network cannot have a socket of its own")
-	case slices.ContainsFunc(k.Asks, func(ask string) bool { return !slices.Contains(Asks, ask) }):
-		return wrong("kernel.asks", "use "+strings.Join(Asks, ", "), "%q: people are not asked about that", k.Asks)
-	case slices.Contains(k.Asks, AskNet) && s.Network != NetworkAllowlist:
+	case slices.ContainsFunc(k.Asks, func(ask string) bool { _, _, sound := ParseAsk(ask); return !sound }):
+		return wrong("kernel.asks", "use "+strings.Join(Asks, ", ")+", or "+Asks[0]+"=N, of at most "+strconv.Itoa(PeopleMost)+" users", "%q: people are not asked about that", k.Asks)
+	case k.People(AskNet) > 0 && s.Network != NetworkAllowlist:
 		return wrong("kernel.asks", "add --network allowlist", "people are asked about connections that no rule of an allowlist covers, and the network is %s", s.Network)
-	case slices.Contains(k.Asks, AskBudget) && !slices.ContainsFunc(k.Budgets, pauses):
+	case k.People(AskBudget) > 0 && !slices.ContainsFunc(k.Budgets, pauses):
 		return wrong("kernel.asks", "add --budget, for example cost=2usd, or leave budget out of --ask", "people are asked for more of a budget that is spent, and the run has none that pauses it")
-	case slices.Contains(k.Asks, AskBudget) && k.AtEnd != "pause":
+	case k.People(AskBudget) > 0 && k.AtEnd != "pause":
 		return wrong("kernel.asks", "use --at-end pause, or leave --at-end out", "people are asked about a budget that pauses the run, and at its end it does not")
 	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
 		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
-	case k.AskHold != 0 && !slices.Contains(k.Asks, AskNet):
+	case k.AskHold != 0 && k.People(AskNet) == 0:
 		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet, "no connection of this run is held for people's answer")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
@@ -58,6 +58,9 @@ func checkKernel(s Spec) error {
 		return err
 	}
 	if err := ValidateCallout("kernel.on_end", k.OnEnd); err != nil {
+		return err
+	}
+	if err := checkOnAsk(s); err != nil {
 		return err
 	}
 	if _, err := s.ModelSetupFile(); err != nil {

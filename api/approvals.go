@@ -44,12 +44,15 @@ type Approval struct {
 	Also      string           `json:"also,omitempty"`      // what else the same yes would allow
 	Rule      string           `json:"rule,omitempty"`      // what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
 	Budget    *ApprovalBudget  `json:"budget,omitempty"`    // of kind budget
+	Needed    int              `json:"needed,omitempty"`    // so many users must say yes; absent: one
 	Digest    string           `json:"digest"`              // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
 	Expires   time.Time        `json:"expires"`             // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
 	Until     time.Time        `json:"until,omitzero"`  // the answer holds so long; absent: to the end of the run
+	Once      bool             `json:"once,omitempty"`  // a yes is for one time
+	Used      time.Time        `json:"used,omitzero"`   // when it was
 }
 
 // ApprovalBudget is a budget of which nothing is left, when people were asked. Amounts are in the dimension's unit.
@@ -64,12 +67,15 @@ type ApprovalBudget struct {
 	Until     time.Time `json:"until,omitzero"`   // when it ends, and with it the question; absent: the budget has no period
 }
 
-// ApprovalAnswer is the answer of one person.
+// ApprovalAnswer is the answer of one user.
 type ApprovalAnswer struct {
-	UID    uint32    `json:"uid"` // the user
-	Allow  bool      `json:"allow"`
-	Time   time.Time `json:"time"`
-	Reason string    `json:"reason,omitempty"` // the agent reads it
+	UID     uint32    `json:"uid"` // the user
+	Allow   bool      `json:"allow"`
+	Time    time.Time `json:"time"`
+	Reason  string    `json:"reason,omitempty"`  // the agent reads it
+	Once    bool      `json:"once,omitempty"`    // for one time
+	ForMS   int64     `json:"for_ms,omitempty"`  // how long the yes is to hold
+	Command bool      `json:"command,omitempty"` // the run's --on-ask gave it, with the proof of its owner's key
 }
 
 // ApprovalAskParams asks people for a run's supervisor. The same question is asked once: what it is repeated with gets
@@ -80,6 +86,12 @@ type ApprovalAskParams struct {
 	What      string       `json:"what,omitempty"`
 	Rule      string       `json:"rule,omitempty"`
 	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour, and about a budget a day
+}
+
+// ApprovalUseParams names a yes for one time, which the run's supervisor uses up.
+type ApprovalUseParams struct {
+	Run agent.ID `json:"run"`
+	ID  string   `json:"id"`
 }
 
 // ApprovalResult is one question.
@@ -114,7 +126,12 @@ type ApprovalRespondParams struct {
 	Digest string `json:"digest"` // of what the person has seen: another one is refused
 	Allow  bool   `json:"allow"`
 	ForMS  int64  `json:"for_ms,omitempty"` // how long the answer holds; 0: to the end of the run
+	Once   bool   `json:"once,omitempty"`   // a yes is for one time, and ends with it
 	Reason string `json:"reason,omitempty"` // at most 1024 bytes
+	// Command says that the run's --on-ask answers, and that its supervisor has checked the proof: for root alone. It is
+	// the answer of the run's owner. With Fault the proof is wrong: that is recorded, and refused.
+	Command bool   `json:"command,omitempty"`
+	Fault   string `json:"fault,omitempty"`
 	Keyed
 }
 

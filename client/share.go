@@ -107,7 +107,8 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 	return Do(ctx, s.client, methods.KernelCall, api.KernelCallParams{Run: run, Method: method, Params: params})
 }
 
-// Ask puts a question to people, again where cloved was away, and waits for the answer.
+// Ask puts a question to people, again where cloved was away, and waits for the answer. An answer for one time is used
+// up when it returns.
 func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown func(api.Approval)) (api.Approval, error) {
 	for {
 		asked, err := Do(ctx, s.client, methods.ApprovalAsk, question)
@@ -117,6 +118,12 @@ func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown f
 				shown = nil // once
 			}
 			asked, err = Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
+		}
+		if err == nil && asked.Approval.State == api.ApprovalAllowed && asked.Approval.Once {
+			asked, err = Do(ctx, s.client, methods.ApprovalUse, api.ApprovalUseParams{Run: question.Run, ID: asked.Approval.ID})
+			if err != nil && api.ErrorOf(err).Code == api.CodeConflict { // it is used up: this is another connection
+				continue
+			}
 		}
 		if err == nil || !isAway(err) {
 			return asked.Approval, err
@@ -134,6 +141,19 @@ func again(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Answer brings the answer of the run's --on-ask, again where cloved was away.
+func (s *Share) Answer(ctx context.Context, answer api.ApprovalRespondParams) error {
+	for {
+		_, err := Do(ctx, s.client, methods.ApprovalRespond, answer)
+		if err == nil || !isAway(err) {
+			return err
+		}
+		if err := again(ctx); err != nil {
+			return err
+		}
 	}
 }
 

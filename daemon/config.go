@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,8 +65,13 @@ type Config struct {
 	// Policies is the directory of the host's policies (docs/policies.md): /etc/clove/policies.
 	// Its document host bounds every run.
 	Policies string `json:"policies"`
+	// Approvers are users, by name in /etc/passwd or by number, who may see and answer the questions of all users'
+	// runs (docs/approvals.md): none. Root, and the owner of a run, always may.
+	Approvers []string `json:"approvers"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
+
+	approvers []uint32 // by their numbers
 }
 
 // UserLimits bound one user's agents. 0 and empty mean no limit.
@@ -85,7 +92,7 @@ type UserLimits struct {
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
-		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Approvers: []string{}, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
@@ -101,6 +108,9 @@ func LoadConfig(path string) (Config, error) {
 	}
 	if err == nil {
 		err = document.Decode(text, &config)
+	}
+	if err == nil {
+		config.approvers, err = numbersOf(config.Approvers)
 	}
 	if err == nil {
 		err = config.check()
@@ -165,6 +175,23 @@ func (c Config) check() error {
 	_, err := level(c.LogLevel)
 	return err
 }
+
+// numbersOf finds users by their names or numbers.
+func numbersOf(users []string) (numbers []uint32, err error) {
+	for _, user := range users {
+		if uid, _, found := host.User("/", user); found {
+			numbers = append(numbers, uid)
+		} else if n, err := strconv.ParseUint(user, 10, 32); err == nil {
+			numbers = append(numbers, uint32(n))
+		} else {
+			return nil, fmt.Errorf("approvers: %.64q is no user of /etc/passwd; use the number of one", user)
+		}
+	}
+	return numbers, nil
+}
+
+// approves reports whether a user may answer questions of all runs.
+func (c Config) approves(uid uint32) bool { return slices.Contains(c.approvers, uid) }
 
 // minLogCap leaves space for a few of the longest lines.
 const minLogCap = 64 << 10

@@ -55,7 +55,7 @@ func (d *Daemon) limits() admissionRules {
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
 
 func (d *Daemon) dispatcher() dispatcher {
-	all := dispatcher{handlers: d.handlers(), cache: d.cache, lost: d.options.Paths.LostRun, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+	all := dispatcher{handlers: d.handlers(), cache: d.cache, lost: d.options.Paths.LostRun, approver: func(uid uint32) bool { return d.config().approves(uid) }, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
 	if d.shared != nil {
 		all.entries = d.shared.log.Enqueue
 	}

@@ -43,7 +43,18 @@ type Rules struct {
 	order     []*rule         // all rules in order of evaluation, for Explain
 	isHost    func(netip.Addr) bool
 	user      bool
+	forOne    bool
 }
+
+// ForOne is the rules as the answer about one connection: they are asked for it alone, and are not put in force.
+func (r *Rules) ForOne() *Rules {
+	one := *r
+	one.forOne = true
+	return &one
+}
+
+// AreForOne reports whether the rules are of one connection alone. No rules are not.
+func (r *Rules) AreForOne() bool { return r != nil && r.forOne }
 
 // rule is one agent.EgressRule after parsing.
 type rule struct {

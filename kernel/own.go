@@ -109,6 +109,12 @@ func (o *Own) approval(ctx context.Context, method string, params any) (api.Appr
 	return result.Approval, err
 }
 
+// Answer is refused, as Ask is.
+func (o *Own) Answer(ctx context.Context, _ api.ApprovalRespondParams) error {
+	_, err := o.Ask(ctx, api.ApprovalAskParams{}, nil)
+	return err
+}
+
 // Meter charges the run.
 func (o *Own) Meter(_ context.Context, _ agent.ID, start int, totals map[string]int64) error {
 	return o.attached().Meter(o.run, start, totals)

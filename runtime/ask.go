@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -33,7 +34,8 @@ type asking struct {
 	done  chan struct{} // closed when there is an answer
 	rules *egress.Rules
 	end   context.CancelFunc
-	waits int // connections; guarded by asker.mu
+	first atomic.Bool // rules for one connection are not taken yet
+	waits int         // connections; guarded by asker.mu
 }
 
 // decide returns the rules that hold from now on, or nil if what was refused stays so. A target
@@ -50,6 +52,9 @@ func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 	q := a.joined(ctx, target, rule)
 	select {
 	case <-q.done:
+		if q.rules.AreForOne() && !q.first.CompareAndSwap(true, false) { // another connection has them
+			return a.decide(ctx, d)
+		}
 		return q.rules
 	case <-ctx.Done():
 		a.left(target, q)
@@ -68,6 +73,7 @@ func (a *asker) joined(ctx context.Context, target string, rule agent.EgressRule
 		return q
 	}
 	q := &asking{done: make(chan struct{}), waits: 1}
+	q.first.Store(true)
 	ctx, q.end = context.WithCancel(context.WithoutCancel(ctx))
 	a.open[target] = q
 	go func() {
@@ -145,13 +151,30 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 	return rules
 }
 
-// people lets those decide who answer to the kernel's questions. What they allow is a grant of the run.
-func (s *share) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+// people lets those decide who answer to the kernel's questions. What they allow is a grant of the run, or this one
+// connection.
+func (l *launch) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+	s := l.share
 	answer, err := s.question(ctx, api.ApprovalAskParams{Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target})
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}
+	if answer.Once {
+		return l.once(rule, answer.ID)
+	}
 	return s.force.until(ctx, answer.Grant)
+}
+
+// once are the rules of one connection that people have allowed.
+func (l *launch) once(rule agent.EgressRule, approval string) *egress.Rules {
+	spec := l.spec
+	rule.Source = "approval " + approval
+	spec.Egress.Rules = slices.Concat(spec.Egress.Rules, l.share.force.now(), []agent.EgressRule{rule})
+	rules, err := rulesOf(spec, l.streams.Owner)
+	if err != nil {
+		return nil
+	}
+	return rules.ForOne()
 }
 
 // inForce are the rules of a run's grants that its gate enforces.
@@ -171,6 +194,13 @@ func (f *inForce) set(granted []agent.EgressRule, rules *egress.Rules) {
 		close(f.changed)
 		f.changed = nil
 	}
+}
+
+// now are the rules of grants in force.
+func (f *inForce) now() []agent.EgressRule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.granted)
 }
 
 // until waits until the gate enforces the rule of a grant, and returns all rules; nil: ctx has ended.
@@ -200,8 +230,8 @@ func (l *launch) asks() func(context.Context, broker.Decision) *egress.Rules {
 	switch {
 	case l.streams.AskNetwork != nil:
 		a.ask = newAtTerminal(l.spec, l.streams.Owner, l.streams.AskNetwork).decide
-	case slices.Contains(l.spec.Kernel.Asks, agent.AskNet) && l.share != nil:
-		a.ask, a.held = l.share.people, l.share.questions.held
+	case l.spec.Kernel.People(agent.AskNet) > 0 && l.share != nil:
+		a.ask, a.held = l.people, l.share.questions.held
 	default:
 		return nil
 	}

@@ -61,6 +61,7 @@ func (s *share) question(ctx context.Context, p api.ApprovalAskParams) (api.Appr
 		if s.asked != nil {
 			s.asked(ctx, a)
 		}
+		s.callouts.asked(a, s.kernel.Answer)
 	})
 	if waited {
 		s.questions.answered(answer.State)

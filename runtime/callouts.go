@@ -46,6 +46,10 @@ type callouts struct {
 	cancel context.CancelFunc
 	ended  map[budgetEnd]bool // the loop's: ends that were reported
 
+	mu        sync.Mutex      // guards the two below
+	questions map[string]bool // that were given to --on-ask, by id
+	over      bool            // no more begin
+
 	turn    sync.Mutex // held by the one that is under way
 	waiting chan struct{}
 	all     sync.WaitGroup
@@ -63,7 +67,7 @@ var errCalloutsMost = errors.New("it is left out: too many wait already")
 
 func newCallouts(spec agent.Spec, streams IO, commands func() (commandPlace, error), removed func() bool) *callouts {
 	c := &callouts{spec: spec, owner: streams.Owner, failed: streams.CalloutFailed, place: commands, gone: removed,
-		limits: streams.CallerRlimits, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
+		limits: streams.CallerRlimits, ended: map[budgetEnd]bool{}, questions: map[string]bool{}, waiting: make(chan struct{}, calloutsMost)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -87,18 +91,25 @@ func (c *callouts) begin(flag, target, event string, b api.Budget) {
 	if target == "" {
 		return
 	}
+	call := callout.Callout{Target: target, Owner: c.owner, Env: environmentOf(event, c.spec, b),
+		Event: BudgetEvent{Event: event, ID: c.spec.ID, Name: c.spec.Name, Owner: c.owner.UID, Namespace: c.spec.Kernel.Namespace, Budget: b}}
+	c.enter(flag, func() error {
+		return c.do(call, func(call callout.Callout) error { return call.Do(c.ctx) })
+	})
+}
+
+// enter has one done in its turn.
+func (c *callouts) enter(flag string, do func() error) {
 	select {
 	case c.waiting <- struct{}{}:
 	default:
 		c.report(flag, errCalloutsMost)
 		return
 	}
-	call := callout.Callout{Target: target, Owner: c.owner, Env: environmentOf(event, c.spec, b),
-		Event: BudgetEvent{Event: event, ID: c.spec.ID, Name: c.spec.Name, Owner: c.owner.UID, Namespace: c.spec.Kernel.Namespace, Budget: b}}
 	c.all.Go(func() {
 		c.turn.Lock()
 		defer c.turn.Unlock()
-		if err := c.do(call); err != nil {
+		if err := do(); err != nil {
 			c.report(flag, err)
 		}
 		<-c.waiting
@@ -107,7 +118,7 @@ func (c *callouts) begin(flag, target, event string, b api.Budget) {
 
 // do ends with no process of a command's left. The place is made before the run is looked for:
 // a removal looks for places after it has removed the run, so one of both sees the other.
-func (c *callouts) do(call callout.Callout) (err error) {
+func (c *callouts) do(call callout.Callout, with func(callout.Callout) error) (err error) {
 	if !agent.IsURL(call.Target) {
 		place, err := c.place()
 		if err != nil {
@@ -119,7 +130,7 @@ func (c *callouts) do(call callout.Callout) (err error) {
 	if c.gone() {
 		return nil
 	}
-	return call.Do(c.ctx)
+	return with(call)
 }
 
 func (c *callouts) report(flag string, err error) {
@@ -131,11 +142,13 @@ func (c *callouts) report(flag string, err error) {
 // environmentOf is the event as variables, for a command without a JSON parser. None is from
 // an agent: names are checked first.
 func environmentOf(event string, spec agent.Spec, b api.Budget) []string {
-	return []string{
-		"CLOVE_EVENT=" + event, "CLOVE_ID=" + string(spec.ID), "CLOVE_NAME=" + spec.Name, "CLOVE_NAMESPACE=" + spec.Kernel.Namespace,
-		"CLOVE_ACCOUNT=" + b.Account, "CLOVE_DIMENSION=" + b.Dimension, "CLOVE_USED=" + strconv.FormatInt(b.Used, 10),
-		"CLOVE_GRANTED=" + strconv.FormatInt(*b.Granted, 10), "CLOVE_AT_END=" + b.AtEnd,
-	}
+	return append(environmentOfRun(event, spec),
+		"CLOVE_ACCOUNT="+b.Account, "CLOVE_DIMENSION="+b.Dimension, "CLOVE_USED="+strconv.FormatInt(b.Used, 10),
+		"CLOVE_GRANTED="+strconv.FormatInt(*b.Granted, 10), "CLOVE_AT_END="+b.AtEnd)
+}
+
+func environmentOfRun(event string, spec agent.Spec) []string {
+	return []string{"CLOVE_EVENT=" + event, "CLOVE_ID=" + string(spec.ID), "CLOVE_NAME=" + spec.Name, "CLOVE_NAMESPACE=" + spec.Kernel.Namespace}
 }
 
 // finish waits for those under way, for at most the time that one may take, or ends them where
@@ -144,6 +157,9 @@ func (c *callouts) finish(seen outcome) {
 	if c == nil {
 		return
 	}
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	patience := callout.Patience
 	if c.spec.Remove && seen.cause == causeUser {
 		patience = 0

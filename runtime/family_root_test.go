@@ -387,3 +387,5 @@ func TestUpdateOfAParentChangesTheTree(t *testing.T) {
 		t.Errorf("a refused update left %+v, %v", got, err)
 	}
 }
+
+func (unshared) Answer(context.Context, api.ApprovalRespondParams) error { return nil }

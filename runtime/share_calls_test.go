@@ -168,3 +168,5 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func (answers) Answer(context.Context, api.ApprovalRespondParams) error { return nil }

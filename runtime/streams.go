@@ -309,6 +309,8 @@ type Kernel interface {
 	// Ask puts a question about the run to people, and returns it with the answer, which may take long. asked gets
 	// it while it waits; it may be nil.
 	Ask(ctx context.Context, question api.ApprovalAskParams, asked func(api.Approval)) (api.Approval, error)
+	// Answer brings the answer of the run's --on-ask, whose proof was checked.
+	Answer(ctx context.Context, answer api.ApprovalRespondParams) error
 	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
 	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
 }

@@ -43,7 +43,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 		}
 	}
 	s.pauseForBudget(pause)
-	if slices.Contains(s.spec.Kernel.Asks, agent.AskBudget) {
+	if s.spec.Kernel.People(agent.AskBudget) > 0 {
 		s.share.askMore(pause)
 	}
 }

@@ -7,6 +7,9 @@ var (
 	ApprovalAsk = api.Row[api.ApprovalAskParams, api.ApprovalResult]{Name: "approval.ask", Access: api.AccessRoot, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeDenied},
 		Doc: "Asks people about a connection of a run that no rule covers, for the run's supervisor. An equal question of the run is asked once, and its answer holds for all."}
 
+	ApprovalUse = api.Row[api.ApprovalUseParams, api.ApprovalResult]{Name: "approval.use", Access: api.AccessRoot, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Uses up a yes for one time, for the run's supervisor, before it does what was allowed. A second time it is refused."}
+
 	ApprovalGet = api.Row[api.ApprovalGetParams, api.ApprovalResult]{Name: "approval.get", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
 		Doc: "Returns a question of a run of the caller's, to root of all. With answered it comes when the question waits no more."}
 

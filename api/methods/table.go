@@ -110,6 +110,7 @@ var table = sync.OnceValue(func() api.Table {
 		NameQuery.Method(),
 		NameRemove.Method(),
 		ApprovalAsk.Method(),
+		ApprovalUse.Method(),
 		ApprovalGet.Method(),
 		ApprovalList.Method(),
 		ApprovalRespond.Method(),

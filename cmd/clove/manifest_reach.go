@@ -15,7 +15,7 @@ var reaching = []struct{ setting, words string }{
 	{settings.Volume, "shows "}, {settings.Mount, "mounts "}, {settings.HomeDir, "shows of your home "}, {settings.Rootfs, "has the root "},
 	{settings.Workspace, "works on "}, {settings.GitDir, "shows the repository "}, {settings.EnvironmentPass, "passes on your "},
 	{settings.EnvFile, "reads variables from "}, {settings.Allow, "reaches "}, {settings.HostPort, "reaches the host's port "}, {settings.Publish, "publishes "},
-	{settings.OnWarn, "runs as you or posts to "}, {settings.OnEnd, "runs as you or posts to "},
+	{settings.OnWarn, "runs as you or posts to "}, {settings.OnEnd, "runs as you or posts to "}, {settings.OnAsk, "asks as you "},
 }
 
 // reportReach says at the start what a manifest takes of the host: the file may be another

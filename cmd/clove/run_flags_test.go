@@ -26,7 +26,7 @@ var samples = map[string]string{
 	flagNetwork: "public", settings.Allow: "example.com", settings.Deny: "example.com", settings.Publish: "8080:80", settings.HostPort: "80",
 	settings.StopSignal: "INT", settings.Mount: "type=bind,source=folder,target=/data", settings.AddHost: "db.example:10.0.0.5", settings.CapDrop: "CHOWN",
 	settings.NetConnections: "1", settings.NetRate: "1", settings.NetBytes: "1M",
-	flagGrant: "tool:fetch", settings.StdoutTo: "mail:a", settings.StdinFrom: "mail:a", settings.Model: "small", flagBudget: "reviews=10", flagAtEnd: "pause", settings.OnWarn: "true", settings.OnEnd: "https://a.example/", settings.OnDenial: "end", settings.Asks: "net", flagNamespace: "acme/research", settings.AgentSocket: "",
+	flagGrant: "tool:fetch", settings.StdoutTo: "mail:a", settings.StdinFrom: "mail:a", settings.Model: "small", flagBudget: "reviews=10", flagAtEnd: "pause", settings.OnWarn: "true", settings.OnEnd: "https://a.example/", settings.OnAsk: "true", settings.OnAskKey: "/root/key", settings.OnDenial: "end", settings.Asks: "net", flagNamespace: "acme/research", settings.AgentSocket: "",
 	settings.Seccomp: "strict", flagShadow: "minimal", settings.AllowUnenforced: agent.ControlCPU, flagTTY: "", settings.Remove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.

@@ -57,7 +57,7 @@ type Config struct {
 	// nil: none.
 	Shadow *egress.Rules
 	// Ask is called with a connection or a flow that no rule mentions, and may return the rules that are
-	// to hold from now on; nil leaves it denied. It may take its time, until ctx ends: the agent's
+	// to hold from now on, or for this connection alone (egress.Rules.ForOne); nil leaves it denied. It may take its time, until ctx ends: the agent's
 	// connection is held. Then the name is resolved. Many goroutines call it at once. nil: what no rule mentions is denied.
 	Ask func(ctx context.Context, d Decision) *egress.Rules
 	// Hold is how long a connection is held for Ask, at most wire.HoldMost; 0: wire.HoldMost.
@@ -121,13 +121,17 @@ func (b *Broker) Replace(rules *egress.Rules) {
 	b.logCut(ended, ReasonReplaced)
 }
 
-// reconsider asks people about what no rule mentions, and reports whether other rules hold now.
-func (b *Broker) reconsider(ctx context.Context, id uint64, d Decision, v egress.Verdict) bool {
+// reconsider asks people about what no rule mentions, and puts the rules in force that hold now. Rules for this
+// connection alone are returned instead.
+func (b *Broker) reconsider(ctx context.Context, id uint64, d Decision, v egress.Verdict) (own *egress.Rules) {
 	rules := b.people.decide(ctx, id, d, v)
-	if rules != nil {
+	switch {
+	case rules.AreForOne():
+		return rules
+	case rules != nil:
 		b.Replace(rules)
 	}
-	return rules != nil
+	return nil
 }
 
 // Totals are the network figures of a run's record.

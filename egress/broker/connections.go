@@ -18,6 +18,7 @@ type connection struct {
 	asked   egress.Connection // the question to the rules, with the address that was dialled
 	verdict egress.Verdict    // their answer
 	rules   *egress.Rules     // the rules that answered; nil: add asks the current ones
+	own     *egress.Rules     // people's answer for this connection alone; nil: none
 	inward  bool              // a published port: bytes that this host sent are received by the agent
 
 	fd     int             // a duplicate of its socket; -1 after cut or release
@@ -148,7 +149,7 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 		return c.verdict, wire.ReasonBytes
 	}
 	if c.ruled() && c.rules != all.rules {
-		if verdict := judge(all.rules, c.asked); !verdict.Allowed {
+		if verdict := judgeWith(all.rules, c.own, c.asked); !verdict.Allowed {
 			return verdict, ""
 		}
 	}
@@ -190,6 +191,25 @@ func judge(rules *egress.Rules, asked egress.Connection) egress.Verdict {
 	return verdict
 }
 
+// with asks rules, and where they mention nothing people's answer for one connection, if there is one.
+func with(rules, own *egress.Rules, ask func(*egress.Rules) egress.Verdict) egress.Verdict {
+	verdict := ask(rules)
+	if own != nil && unmentioned(verdict) {
+		return ask(own)
+	}
+	return verdict
+}
+
+// unmentioned reports whether no rule decided: what a rule denies is no matter of people's.
+func unmentioned(v egress.Verdict) bool {
+	return !v.Allowed && (v.Reason == egress.ReasonNoRule || v.Reason == egress.ReasonPort)
+}
+
+// judgeWith is judge with people's answer for one connection.
+func judgeWith(rules, own *egress.Rules, asked egress.Connection) egress.Verdict {
+	return with(rules, own, func(r *egress.Rules) egress.Verdict { return judge(r, asked) })
+}
+
 // closed removes the connection number and returns it with its byte counts; nil if it is
 // not open. said are the gate's counts. They are used for UDP, which the kernel does not
 // count, and to correct the one byte that it counts for a FIN.
@@ -225,7 +245,7 @@ func (all *connections) replace(rules *egress.Rules) []ending {
 		if c.fd < 0 || !c.ruled() {
 			continue
 		}
-		if verdict := judge(rules, c.asked); !verdict.Allowed {
+		if verdict := judgeWith(rules, c.own, c.asked); !verdict.Allowed {
 			c.cut()
 			ended = append(ended, ending{c, verdict, c.last})
 		}

@@ -24,6 +24,7 @@ type dialled struct {
 	file    *os.File
 	asked   egress.Connection
 	rules   *egress.Rules // that were asked
+	own     *egress.Rules // as in connection
 	verdict egress.Verdict
 }
 
@@ -38,16 +39,17 @@ type try struct {
 	asked   egress.Connection
 	to      netip.AddrPort
 	rules   *egress.Rules // the rules that have allowed it already; nil: none
+	own     *egress.Rules // as in connection
 	verdict egress.Verdict
 }
 
 // tries returns the requested address, followed by the other addresses that the agent was
 // given for the same name.
-func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) []try {
+func (b *Broker) tries(asked egress.Connection, rules, own *egress.Rules, verdict egress.Verdict) []try {
 	wanted := asked.Target
-	list := []try{{asked, wanted, rules, verdict}}
+	list := []try{{asked, wanted, rules, own, verdict}}
 	if wanted.Addr() == hostLoopback {
-		return append(list, try{asked, netip.AddrPortFrom(netip.IPv6Loopback(), wanted.Port()), rules, verdict})
+		return append(list, try{asked, netip.AddrPortFrom(netip.IPv6Loopback(), wanted.Port()), rules, own, verdict})
 	}
 	name := verdict.Name
 	if name == "" && slices.Contains(asked.Pinned, asked.Shown) {
@@ -65,7 +67,7 @@ func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egr
 		other := asked
 		other.Target = netip.AddrPortFrom(addr, wanted.Port())
 		other.Pinned = b.pins.names(addr)
-		list = append(list, try{asked: other, to: other.Target})
+		list = append(list, try{asked: other, to: other.Target, own: own})
 	}
 	return list
 }
@@ -137,7 +139,7 @@ func closeLate(results <-chan result, n int) {
 func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
 	rules, verdict := b.connections.currentRules(), t.verdict
 	if rules != t.rules {
-		verdict = judge(rules, t.asked)
+		verdict = judgeWith(rules, t.own, t.asked)
 	}
 	if !verdict.Allowed {
 		return dialled{}, &refusedAddress{verdict}
@@ -150,5 +152,5 @@ func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
 	if err != nil {
 		return dialled{}, err
 	}
-	return dialled{file, t.asked, rules, verdict}, nil
+	return dialled{file, t.asked, rules, t.own, verdict}, nil
 }

@@ -12,13 +12,15 @@ import (
 // flow decides on datagrams between one socket of the agent and one target.
 func (b *Broker) flow(ctx context.Context, id uint64, f *wire.Flow) wire.Answer {
 	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
-	asked, final := b.people.behind(ctx, b, id, KindUDP, asked)
+	asked, own, final := b.people.behind(ctx, b, id, KindUDP, asked)
 	if final != nil {
 		return *final
 	}
-	verdict := b.connections.currentRules().Connect(asked)
-	if b.reconsider(ctx, id, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict) {
-		verdict = b.connections.currentRules().Connect(asked)
+	connect := func(r *egress.Rules) egress.Verdict { return r.Connect(asked) }
+	verdict := with(b.connections.currentRules(), own, connect)
+	if b.people.may(verdict) {
+		own = b.reconsider(ctx, id, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict)
+		verdict = with(b.connections.currentRules(), own, connect)
 	}
 	if !verdict.Allowed {
 		return b.deny(KindUDP, asked, verdict)
@@ -35,7 +37,7 @@ func (b *Broker) flow(ctx context.Context, id uint64, f *wire.Flow) wire.Answer 
 		b.connections.giveBack()
 		return b.unreachable(KindUDP, asked, verdict, err)
 	}
-	return b.hand(&connection{kind: KindUDP, asked: asked, verdict: verdict}, outside, inside)
+	return b.hand(&connection{kind: KindUDP, asked: asked, own: own, verdict: verdict}, outside, inside)
 }
 
 // flowSockets makes the outside socket first: if it fails, nothing in the agent's namespace

@@ -22,8 +22,9 @@ const (
 
 // lookup answers one DNS question. The order protects the host: invalid and local names
 // never leave it, the rules are asked before the resolver, because a query is itself a
-// message to the outside, and the addresses are filtered before they are pinned.
-func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
+// message to the outside, and the addresses are filtered before they are pinned. own are the rules of a connection
+// that people have allowed, for which the name is looked up; nil: it is the agent's question.
+func (b *Broker) lookup(ctx context.Context, l *wire.Lookup, own *egress.Rules) wire.Answer {
 	name, ok := canonical(l.Name)
 	if !ok {
 		return b.denyName(Decision{Reason: egress.ReasonInvalid, Detail: fmt.Sprintf("%+.80q is no host name", l.Name)}, traffic{})
@@ -32,7 +33,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 		return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonLocal}, traffic{})
 	}
 	rules := b.connections.currentRules()
-	verdict := rules.Resolve(name)
+	verdict := with(rules, own, func(r *egress.Rules) egress.Verdict { return r.Resolve(name) })
 	if b.people.may(verdict) {
 		if reply := b.people.reply(name, l.Type); reply != nil {
 			return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonStandin}, traffic{})
@@ -56,7 +57,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	// Before the answer is packed: with these keys a client would encrypt its hello, which
 	// the gate then refuses.
 	reply.StripECH()
-	if denied := b.filter(rules, name, reply); denied != nil {
+	if denied := b.filter(rules, own, name, reply); denied != nil {
 		return b.denyName(*denied, question)
 	}
 	b.shadow.name(name, b.now())
@@ -79,12 +80,12 @@ func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*
 // filter removes from reply the addresses that may not be reached, and those to which this
 // host has no route, so that programs try the other family. The remaining ones are pinned.
 // It returns the denial if a rule removed the last address.
-func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
+func (b *Broker) filter(rules, own *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
 	var denied *Decision
 	refusedAll := true
 	shadow := b.shadow.answers(name, b.now())
 	reply.Filter(func(addr netip.Addr) bool {
-		verdict := rules.Answer(name, addr)
+		verdict := with(rules, own, func(r *egress.Rules) egress.Verdict { return r.Answer(name, addr) })
 		if !verdict.Allowed {
 			d := nameDecision(OutcomeDenied, name, verdict)
 			d.Address = netip.AddrPortFrom(addr, 0)
@@ -105,17 +106,17 @@ func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Rep
 		b.log(*denied) // only address hints were removed: the record is useful without them
 	}
 	shadow.count()
-	b.pin(name, reply)
+	b.pin(name, reply, own)
 	return nil
 }
 
 // pin remembers the answer, unless rules that deny the name were put in force meanwhile:
 // their Replace has dropped the pins of the name already.
-func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
+func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply, own *egress.Rules) {
 	for _, address := range reply.Addresses() {
 		b.pins.add(name, address.Addr.Unmap(), address.TTL)
 	}
-	if !b.connections.currentRules().Resolve(name).Allowed {
+	if !with(b.connections.currentRules(), own, func(r *egress.Rules) egress.Verdict { return r.Resolve(name) }).Allowed {
 		b.pins.drop(func(other egress.Name) bool { return other != name })
 	}
 }

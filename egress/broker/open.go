@@ -32,26 +32,30 @@ func (b *Broker) open(ctx context.Context, id uint64, o *wire.Open) wire.Answer 
 		}
 		asked.Shown = shown
 	}
-	asked, final := b.people.behind(ctx, b, id, kind, asked)
+	asked, own, final := b.people.behind(ctx, b, id, kind, asked)
 	if final != nil {
 		return *final
 	}
 	rules := b.connections.currentRules()
-	verdict := rules.Connect(asked)
-	if b.reconsider(ctx, id, decisionOn(kind, OutcomeDenied, asked, verdict), verdict) {
+	connect := func(r *egress.Rules) egress.Verdict { return r.Connect(asked) }
+	verdict := with(rules, own, connect)
+	if b.people.may(verdict) {
+		own = b.reconsider(ctx, id, decisionOn(kind, OutcomeDenied, asked, verdict), verdict)
 		rules = b.connections.currentRules()
-		verdict = rules.Connect(asked)
+		verdict = with(rules, own, connect)
 	}
 	switch {
 	case !verdict.Allowed:
 		return b.deny(kind, asked, verdict)
 	case settled(verdict, asked):
-		return b.connect(ctx, kind, asked, rules, verdict)
+		return b.connect(ctx, kind, asked, rules, own, verdict)
 	case asked.Looked: // the rules may have been replaced since the first request
 		return b.deny(kind, asked, unseen)
 	case verdict.Verify == egress.VerifyDeny:
+		b.people.keep(asked.Target, own)
 		return wire.Answer{Result: wire.ResultVerifyDeny, Rule: verdict.Rule}
 	}
+	b.people.keep(asked.Target, own)
 	return wire.Answer{Result: wire.ResultVerify, Rule: verdict.Rule}
 }
 
@@ -59,12 +63,12 @@ func (b *Broker) open(ctx context.Context, id uint64, o *wire.Open) wire.Answer 
 var unseen = egress.Verdict{Reason: egress.ReasonNoName, Detail: refusals[wire.ReasonNoName]}
 
 // connect dials what the rules allowed and hands the socket out.
-func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) wire.Answer {
+func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, rules, own *egress.Rules, verdict egress.Verdict) wire.Answer {
 	if reason := b.connections.reserve(); reason != "" {
 		return b.deny(kind, asked, limited(reason))
 	}
 	b.shadow.connection(kind, asked, b.now())
-	socket, err := b.dialAny(ctx, b.tries(asked, rules, verdict))
+	socket, err := b.dialAny(ctx, b.tries(asked, rules, own, verdict))
 	if err != nil {
 		b.connections.giveBack()
 		if refused := (*refusedAddress)(nil); errors.As(err, &refused) {
@@ -72,7 +76,7 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 		}
 		return b.unreachable(kind, asked, verdict, err)
 	}
-	c := &connection{kind: kind, asked: socket.asked, rules: socket.rules, verdict: socket.verdict}
+	c := &connection{kind: kind, asked: socket.asked, rules: socket.rules, own: socket.own, verdict: socket.verdict}
 	return b.hand(c, socket.file)
 }
 

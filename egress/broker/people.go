@@ -38,16 +38,17 @@ type people struct {
 	mu     sync.Mutex                    // guards the fields below
 	held   map[uint64]context.CancelFunc // the connections that wait, by the number of the request
 	byName map[egress.Name]netip.Addr
-	names  []egress.Name // by the place of the address in standinRange
+	names  []egress.Name                    // by the place of the address in standinRange
+	looks  map[netip.AddrPort]*egress.Rules // answers for one connection, whose client must show a name first
 }
 
 func newPeople(c Config) *people {
-	return &people{ask: c.Ask, hold: cmp.Or(min(c.Hold, wire.HoldMost), wire.HoldMost), held: map[uint64]context.CancelFunc{}, byName: map[egress.Name]netip.Addr{}}
+	return &people{ask: c.Ask, hold: cmp.Or(min(c.Hold, wire.HoldMost), wire.HoldMost), held: map[uint64]context.CancelFunc{}, byName: map[egress.Name]netip.Addr{}, looks: map[netip.AddrPort]*egress.Rules{}}
 }
 
 // may reports whether people may allow what was refused.
 func (p *people) may(v egress.Verdict) bool {
-	return p.ask != nil && !v.Allowed && (v.Reason == egress.ReasonNoRule || v.Reason == egress.ReasonPort)
+	return p.ask != nil && unmentioned(v)
 }
 
 // decide asks about what was refused, and returns the rules that hold from now on; nil: it stays refused. As few
@@ -55,6 +56,9 @@ func (p *people) may(v egress.Verdict) bool {
 func (p *people) decide(ctx context.Context, id uint64, d Decision, v egress.Verdict) *egress.Rules {
 	if !p.may(v) {
 		return nil
+	}
+	if own := p.take(d.Address); own != nil {
+		return own
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
@@ -98,6 +102,23 @@ func (b *Broker) noteHeld(h *wire.Held) {
 	if there, err := b.config.Namespace.HasClient(proto, h.Client, h.Target); !there && (err == nil || h.Ended) {
 		end()
 	}
+}
+
+// keep keeps an answer for one connection while its client is asked for a name; take takes it.
+func (p *people) keep(target netip.AddrPort, own *egress.Rules) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own != nil && len(p.looks) < maxHeld {
+		p.looks[target] = own
+	}
+}
+
+func (p *people) take(target netip.AddrPort) *egress.Rules {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.looks[target]
+	delete(p.looks, target)
+	return own
 }
 
 // standin returns the address that stands for a name; false: there are too many.
@@ -145,11 +166,11 @@ func (p *people) reply(name egress.Name, qtype uint16) *dnsmsg.Reply {
 
 // behind finds the true target of a connection to a stand-in. People are asked about the name and the port, where no rule
 // decides; then the name is resolved, and its addresses are pinned. Where answer is not nil, it is final, or the client must
-// show a name first: they answer for this name and no other.
-func (p *people) behind(ctx context.Context, b *Broker, id uint64, kind Kind, asked egress.Connection) (_ egress.Connection, answer *wire.Answer) {
+// show a name first: they answer for this name and no other. own are the rules of this connection alone.
+func (p *people) behind(ctx context.Context, b *Broker, id uint64, kind Kind, asked egress.Connection) (_ egress.Connection, own *egress.Rules, answer *wire.Answer) {
 	name := p.name(asked.Target.Addr())
 	if name == "" {
-		return asked, nil
+		return asked, nil, nil
 	}
 	asked.Pinned = []egress.Name{name}
 	decision := func(v egress.Verdict) Decision {
@@ -165,32 +186,33 @@ func (p *people) behind(ctx context.Context, b *Broker, id uint64, kind Kind, as
 	}
 	switch {
 	case egress.ShowsName(asked.Proto, asked.Target.Port()) && !asked.Looked:
-		return asked, &wire.Answer{Result: wire.ResultVerify}
+		return asked, nil, &wire.Answer{Result: wire.ResultVerify}
 	case asked.Shown != "" && asked.Shown != name:
-		return asked, refuse(egress.Verdict{Reason: egress.ReasonMismatch, Detail: fmt.Sprintf("%s did not lead to this address, %s did", asked.Shown, name)})
+		return asked, nil, refuse(egress.Verdict{Reason: egress.ReasonMismatch, Detail: fmt.Sprintf("%s did not lead to this address, %s did", asked.Shown, name)})
 	}
 	verdict := b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
-	if b.reconsider(ctx, id, decision(verdict), verdict) {
-		verdict = b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
+	if p.may(verdict) {
+		own = b.reconsider(ctx, id, decision(verdict), verdict)
+		verdict = with(b.connections.currentRules(), own, func(r *egress.Rules) egress.Verdict { return r.ConnectName(asked.Proto, name, asked.Target.Port()) })
 	}
 	if !verdict.Allowed {
-		return asked, refuse(verdict)
+		return asked, nil, refuse(verdict)
 	}
 	known := b.pins.addresses(name)
 	for _, qtype := range []uint16{dnsmsg.TypeA, dnsmsg.TypeAAAA} {
 		if len(known) > 0 {
 			break
 		}
-		found := b.lookup(ctx, &wire.Lookup{Name: string(name), Type: qtype})
+		found := b.lookup(ctx, &wire.Lookup{Name: string(name), Type: qtype}, own)
 		if found.Result == wire.ResultDenied {
-			return asked, &found
+			return asked, nil, &found
 		}
 		known, answer = b.pins.addresses(name), &wire.Answer{Result: wire.ResultUnreachable, Rule: found.Rule}
 	}
 	if len(known) == 0 {
-		return asked, answer
+		return asked, nil, answer
 	}
 	asked.Target = netip.AddrPortFrom(known[0], asked.Target.Port())
 	asked.Pinned = b.pins.names(known[0])
-	return asked, nil
+	return asked, own, nil
 }

@@ -116,7 +116,7 @@ func (b *Broker) setUp(conn *wire.Conn) error {
 func (b *Broker) answer(ctx context.Context, r wire.Request) wire.Answer {
 	switch {
 	case r.Lookup != nil:
-		return b.lookup(ctx, r.Lookup)
+		return b.lookup(ctx, r.Lookup, nil)
 	case r.Open != nil:
 		return b.open(ctx, r.ID, r.Open)
 	case r.Flow != nil:

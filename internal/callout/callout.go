@@ -4,8 +4,8 @@
 // The caller is a process of root's. A command has the user's ids and limits, cgroups that the
 // caller made for it, and none of the caller's environment and groups, so it can do what the
 // user could do at a login. The caller's program is started again for it (Main), because only
-// a process can take limits and cgroups for itself. A URL is called by the caller itself, over sockets that belong to the user. Nothing of the answer is kept but
-// its status.
+// a process can take limits and cgroups for itself. A URL is called by the caller itself, over sockets that belong to the user. Do keeps nothing of the answer but
+// its status, and Ask the beginning of it.
 package callout
 
 import (
@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -34,6 +35,8 @@ type Callout struct {
 	Event  any      // for the command's standard input, or the body of a POST
 	Env    []string // KEY=VALUE, for a command
 	Within Within   // for a command
+
+	said *answer // nil: it is not kept
 }
 
 // Do runs the command or posts to the URL, and returns why that failed. A command that takes
@@ -52,6 +55,30 @@ func (c Callout) Do(ctx context.Context) error {
 	return c.execute(ctx, event)
 }
 
+// answerMost bounds what is read of an answer, in bytes.
+const answerMost = 4096
+
+// errAnswerMost refuses an answer instead of a part of it.
+var errAnswerMost = fmt.Errorf("its answer has more than %d bytes", answerMost)
+
+// Ask is Do, and returns what the command has written to its standard output, or the body of the answer.
+func (c Callout) Ask(ctx context.Context) ([]byte, error) {
+	c.said = &answer{}
+	err := c.Do(ctx)
+	if err == nil && len(c.said.text) > answerMost {
+		err = errAnswerMost
+	}
+	return c.said.text, err
+}
+
+// answer keeps one byte more than an answer may have.
+type answer struct{ text []byte }
+
+func (a *answer) Write(part []byte) (int, error) {
+	a.text = append(a.text, part[:min(len(part), answerMost+1-len(a.text))]...)
+	return len(part), nil
+}
+
 // path is where a command finds programs.
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -63,6 +90,9 @@ func (c Callout) execute(ctx context.Context, event []byte) error {
 	command := exec.CommandContext(ctx, "/proc/self/exe", Argument, string(order))
 	complaint := &head{}
 	command.Dir, command.Env, command.Stdin, command.Stderr = "/", append([]string{path}, c.Env...), bytes.NewReader(event), complaint
+	if c.said != nil {
+		command.Stdout = c.said
+	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second // what it left behind may hold the pipes
@@ -117,7 +147,7 @@ func (c Callout) post(ctx context.Context, event []byte) error {
 			return err
 		}
 		var again bool
-		if again, err = postOnce(ctx, caller, c.Target, event); !again {
+		if again, err = postOnce(ctx, caller, c.Target, event, c.said); !again {
 			return err
 		}
 	}
@@ -125,14 +155,14 @@ func (c Callout) post(ctx context.Context, event []byte) error {
 }
 
 // postOnce also reports whether another attempt may succeed.
-func postOnce(ctx context.Context, caller *http.Client, to string, event []byte) (again bool, err error) {
+func postOnce(ctx context.Context, caller *http.Client, to string, event []byte, said *answer) (again bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(event))
 	if err != nil {
 		return false, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "clove")
-	answer, err := caller.Do(request)
+	response, err := caller.Do(request)
 	var failed *url.Error
 	switch {
 	case errors.As(err, &failed): // its text has the URL, which may hold a secret
@@ -140,9 +170,12 @@ func postOnce(ctx context.Context, caller *http.Client, to string, event []byte)
 	case err != nil:
 		return true, err
 	}
-	answer.Body.Close()
-	if answer.StatusCode/100 != 2 {
-		return answer.StatusCode/100 == 5, fmt.Errorf("it answered with status %d", answer.StatusCode)
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return response.StatusCode/100 == 5, fmt.Errorf("it answered with status %d", response.StatusCode)
 	}
-	return false, nil
+	if said != nil {
+		_, err = io.Copy(said, io.LimitReader(response.Body, answerMost+1))
+	}
+	return false, err
 }

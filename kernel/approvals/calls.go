@@ -79,8 +79,8 @@ func (r *Row) why() string {
 
 // ownerOrRoot refuses a user who may not decide for the run. What a call does needs the rights of the run's owner
 // besides, when it is done.
-func ownerOrRoot(_ *Approvals, r *Row, user agent.Owner) error {
-	if user.UID == r.Owner || user.UID == 0 {
+func ownerOrRoot(a *Approvals, r *Row, user agent.Owner) error {
+	if user.UID == r.Owner || user.UID == 0 || a.Approver != nil && a.Approver(user.UID) {
 		return nil
 	}
 	return api.Failure(api.CodeDenied, "its owner or root answers", "user %d may not answer for %s", user.UID, r.Agent)

@@ -27,6 +27,9 @@ var kinds = map[api.ApprovalKind]kind{
 	api.ApproveNet: {
 		may: func(a *Approvals, r *Row, user agent.Owner) error { return a.allowed(r.Rule, user) },
 		yes: func(a *Approvals, c *service.Call, r *Row) (out service.Outcome, err error) {
+			if r.Once {
+				return out, nil
+			}
 			r.Grant, out, err = a.Grants.Give(c, "net:"+r.Rule, "approval "+r.ID, r.Until)
 			return out, err
 		},

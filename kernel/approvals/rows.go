@@ -133,7 +133,7 @@ func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 // digest is that of what a person sees of a question.
 func digest(a api.Approval) string {
 	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule,
-		Shown: a.Shown, Says: a.Says, Cost: a.Cost, Also: a.Also, Budget: a.Budget}
+		Shown: a.Shown, Says: a.Says, Cost: a.Cost, Also: a.Also, Budget: a.Budget, Needed: a.Needed}
 	text, _ := json.Marshal(seen) // its fields have texts and numbers only
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -152,7 +152,7 @@ func (r *Row) holds(now time.Time) bool {
 	case api.ApprovalWaits, api.ApprovalExpired:
 		return true
 	case api.ApprovalAllowed, api.ApprovalDenied:
-		return r.Until.IsZero() || now.Before(r.Until)
+		return r.Used.IsZero() && (r.Until.IsZero() || now.Before(r.Until))
 	}
 	return false
 }

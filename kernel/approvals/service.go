@@ -32,6 +32,8 @@ type Approvals struct {
 	Budgets Budgets
 	// Counted gets each question that was asked, and how each ended; nil: they are not counted.
 	Counted func(kind api.ApprovalKind, outcome string)
+	// Approver reports whether a user may see and answer questions of all runs; nil: root alone may.
+	Approver func(uid uint32) bool
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
@@ -40,6 +42,7 @@ type Approvals struct {
 func (a *Approvals) Service() *service.Service {
 	return service.New("approval", Rows).On(
 		service.Write(methods.ApprovalAsk, service.Stages[api.ApprovalAskParams]{}, a.ask),
+		service.Write(methods.ApprovalUse, service.Stages[api.ApprovalUseParams]{}, a.use),
 		service.Wait(methods.ApprovalGet, service.Stages[api.ApprovalGetParams]{}, func(_ *service.Call, p api.ApprovalGetParams) service.Topic { return topic(p.ID) }, a.get),
 		service.Read(methods.ApprovalList, service.Stages[api.ApprovalListParams]{}, a.list),
 		service.Write(methods.ApprovalRespond, service.Stages[api.ApprovalRespondParams]{}, a.respond),
@@ -51,9 +54,6 @@ func (a *Approvals) Service() *service.Service {
 func noQuestion(id string) error {
 	return api.Failure(api.CodeNotFound, "clove approvals lists them", "no question %.64q", id)
 }
-
-// seen reports whether a user may see and answer a question.
-func seen(c *service.Call, r *Row) bool { return r != nil && (c.Root() || r.Owner == c.UID) }
 
 // enter stores a question, unless the run has an equal one whose answer holds.
 func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor time.Duration, out *service.Outcome) (*Row, error) {
@@ -75,6 +75,9 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 		return nil, err
 	}
 	made.ID, made.State, made.Run, made.Agent, made.Owner, made.Namespace = string(agent.NewID()), api.ApprovalWaits, run.Spec.ID, run.Spec.Name, run.Owner.UID, run.Spec.Kernel.Namespace
+	if people := run.Spec.Kernel.People(string(made.Kind)); people > 1 {
+		made.Needed = people
+	}
 	made.Asked, made.Expires = c.Now.UTC(), c.Now.Add(lastsFor).UTC()
 	if b := made.Budget; b != nil && !b.Until.IsZero() && b.Until.Before(made.Expires) {
 		made.Expires = b.Until
@@ -196,7 +199,7 @@ func (a *Approvals) get(c *service.Call, p api.ApprovalGetParams) (result api.Ap
 // named is the question that a user means, by its id or the beginning of that.
 func (a *Approvals) named(c *service.Call, id string) (*Row, error) {
 	r, err := find(c.Tx, id)
-	if err != nil || seen(c, r) {
+	if err != nil || a.sees(c, r) {
 		return r, err
 	}
 	waiting, err := Rows.Indexed(c.Tx, waitTerm, waitTerm)
@@ -205,7 +208,7 @@ func (a *Approvals) named(c *service.Call, id string) (*Row, error) {
 	}
 	var found *Row
 	for _, r := range waiting {
-		if seen(c, r) && id != "" && strings.HasPrefix(r.ID, id) {
+		if a.sees(c, r) && id != "" && strings.HasPrefix(r.ID, id) {
 			if found != nil {
 				return nil, api.Failure(api.CodeConflict, "write more of the id", "several questions begin with %.64q", id)
 			}
@@ -224,7 +227,7 @@ func (a *Approvals) list(c *service.Call, p api.ApprovalListParams) (result api.
 		below = store.RunKey(p.Run, "")
 	}
 	result.Approvals, result.Next, err = part(c.Tx, below, p.After, func(r *Row) bool {
-		return seen(c, r) && (p.State == "" || r.State == p.State)
+		return a.sees(c, r) && (p.State == "" || r.State == p.State)
 	})
 	return result, out, err
 }
@@ -264,30 +267,27 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 		return result, out, err
 	}
 	out.About, out.Object = r.What, r.ID
-	holds := time.Duration(p.ForMS) * time.Millisecond
+	if err := checkAnswer(c, r, p); err != nil {
+		return result, out, err
+	}
+	by := answerer(c, r, p)
 	switch {
-	case len(p.Reason) > reasonMost:
-		return result, out, api.Failure(api.CodeParams, "", "a reason has at most %d bytes", reasonMost)
-	case p.ForMS < 0 || holds > lastsMost*52:
-		return result, out, api.Failure(api.CodeParams, "give a time of at most a year", "an answer cannot hold for %d ms", p.ForMS)
 	case r.State != api.ApprovalWaits || !c.Now.Before(r.Expires):
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
 		return result, out, api.Failure(api.CodeConflict, "look at it again: clove approvals show "+r.ID, "the answer is for another question")
 	case p.ForMS != 0 && kinds[r.Kind].calls:
 		return result, out, api.Failure(api.CodeParams, "leave the time out", "what %s is asked for is done once", r.ID)
+	case r.answeredBy(by.UID):
+		return result, out, api.Failure(api.CodeConflict, "another user must answer too", "user %d has answered it", by.UID)
 	case p.Allow:
-		if err := kinds[r.Kind].may(a, r, agent.Owner{UID: c.UID, GID: c.Run.Owner.GID}); err != nil {
+		if err := kinds[r.Kind].may(a, r, by); err != nil {
 			return result, out, err
 		}
 	}
-	r.Answers = append(r.Answers, api.ApprovalAnswer{UID: c.UID, Allow: p.Allow, Time: c.Now.UTC(), Reason: p.Reason})
-	r.State = api.ApprovalDenied
-	if p.Allow {
-		r.State = api.ApprovalAllowed
-	}
-	if holds != 0 {
-		r.Until = c.Now.Add(holds).UTC()
+	if !r.add(by.UID, p, c.Now) {
+		result.Approval = r.Approval
+		return result, out, Rows.Put(c.Tx, r)
 	}
 	if err := Rows.Put(c.Tx, r); err != nil { // before the yes: what that changes has other questions looked at
 		return result, out, err

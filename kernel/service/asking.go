@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"clove.run/clove/agent"
@@ -44,7 +43,7 @@ func Asked[P, W any](ask string, m Method, question func(*Call, P, W) (Asking, e
 
 // asksAbout reports whether people are asked about calls of a run's agent that no grant covers.
 func (m Method) asksAbout(run agent.Run) bool {
-	return m.ask != "" && slices.Contains(run.Spec.Kernel.Asks, m.ask)
+	return m.ask != "" && run.Spec.Kernel.People(m.ask) > 0
 }
 
 // Uncovered reports whether no grant covers the call, and people are asked about it, or were.

@@ -189,6 +189,8 @@ func controls() []control {
 		anyValue("kernel.ask_hold_ns", func(s *agent.Spec) { s.Kernel.AskHold = time.Hour }, func(s *agent.Spec) { s.Kernel.AskHold = 0 }),
 		{field: "kernel.on_denial", setting: "on_denial", wider: change{func(s *agent.Spec) { s.Kernel.OnDenial = "" }, func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnDenial = "end" }}},
 		{field: "kernel.on_warn", wider: change{func(s *agent.Spec) { s.Kernel.OnWarn = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnWarn = "" }}},
+		{field: "kernel.on_ask", wider: change{func(s *agent.Spec) { s.Kernel.OnAsk = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnAsk = "" }}},
+		{field: "kernel.on_ask_key", wider: change{func(s *agent.Spec) { s.Kernel.OnAskKey = "/other" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnAskKey = "" }}},
 		{field: "kernel.on_end", wider: change{func(s *agent.Spec) { s.Kernel.OnEnd = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnEnd = "" }}},
 		anyValue("kernel.spawn_depth", func(s *agent.Spec) { s.Kernel.SpawnDepth = 3 }),
 		{field: "kernel.orphans", wider: change{func(s *agent.Spec) { s.Kernel.Orphans = "keep" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Orphans = "" }}},

@@ -22,7 +22,7 @@ func (b *builder) readShadow() error {
 	asked.Policy, asked.PolicyShadow = asked.PolicyShadow, ""
 	// These decide nothing, and another policy may have no use for them.
 	asked.Values = maps.Clone(asked.Values)
-	for _, name := range []string{settings.ModelSetup, settings.ModelLog, settings.OnWarn, settings.OnEnd, settings.Namespace, settings.DNS} {
+	for _, name := range []string{settings.ModelSetup, settings.ModelLog, settings.OnWarn, settings.OnEnd, settings.OnAsk, settings.OnAskKey, settings.Namespace, settings.DNS} {
 		delete(asked.Values, name)
 	}
 	other := &builder{asked: asked, typed: asked, host: b.host, spec: policies.Standard()}

@@ -156,7 +156,7 @@ func widerMode(base, wide agent.Spec) []Difference {
 // checkNetwork, which compiles all rules at once. Rules without a mode mean an allowlist, and so do
 // questions: the user named what is to be reached, or answers later.
 func (r *Reader) readRules() {
-	asks := slices.Contains(slices.Concat(r.Values[Asks], r.Policy.Values[Asks]), agent.AskNet)
+	asks := agent.Kernel{Asks: slices.Concat(r.Values[Asks], r.Policy.Values[Asks])}.People(agent.AskNet) > 0
 	if (len(r.Values[Allow])+len(r.Values[Deny]) > 0 || asks) && !r.Has(NetworkMode) {
 		r.Spec.Network = agent.NetworkAllowlist
 	}

@@ -27,6 +27,8 @@ const (
 	AtEnd       = "at-end"
 	OnWarn      = "on-warn"
 	OnEnd       = "on-end"
+	OnAsk       = "on-ask"
+	OnAskKey    = "on-ask-key"
 	OnDenial    = "on-denial"
 	Asks        = "ask"
 	AskHold     = "ask-hold"
@@ -75,10 +77,14 @@ var Shared = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Asks, Key: "ask", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
-			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", "),
-			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", "),
+			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", ") + "; KIND=N: N users must say yes",
+			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", ") + "; with KIND=N the yes of N users is needed",
 			Read:  each(readAsk), Wider: func(base, wide agent.Spec) []Difference {
-				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool { return slices.Contains(have, ask) })
+				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool {
+					kind, people, _ := agent.ParseAsk(ask)
+					least := agent.Kernel{Asks: have}.People(kind)
+					return least > 0 && people >= least
+				})
 			},
 		},
 		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.AskHold }, read: clock}.row(Setting{
@@ -112,6 +118,16 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: OnEnd, Manifest: "on_end", Group: GroupShared, Pod: notForContainers,
 			Usage: "when a budget is spent: run this command as you, or post to this URL",
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
+		},
+		{
+			Flag: OnAsk, Manifest: "on_ask", Group: GroupShared, Pod: notForContainers,
+			Usage: "when people are asked: run this command as you, or post to this URL; it may answer",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnAsk }),
+		},
+		{
+			Flag: OnAskKey, Manifest: "on_ask_key", Group: GroupShared, Pod: notForContainers,
+			Usage: "your file with the key that proves answers of --on-ask, an absolute path",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnAskKey }),
 		},
 		{
 			Flag: SpawnDepth, Manifest: "spawn_depth", Form: Amount, Group: GroupShared, Usage: "levels of agents that may be below its children", Default: "0", Pod: notForContainers,
@@ -148,7 +164,7 @@ var Shared = sync.OnceValue(func() *Section {
 
 // checkShared makes the checks that name a flag, and come before those of the whole spec.
 func checkShared(r *Reader) error {
-	if slices.Contains(r.Spec.Kernel.Asks, agent.AskBudget) && r.Spec.Kernel.AtEnd == "" {
+	if r.Spec.Kernel.People(agent.AskBudget) > 0 && r.Spec.Kernel.AtEnd == "" {
 		r.Spec.Kernel.AtEnd = string(budget.Pause) // a question about a budget needs a run that waits for the answer
 	}
 	k := r.Spec.Kernel
@@ -159,7 +175,7 @@ func checkShared(r *Reader) error {
 		flag string
 		err  error
 	}{
-		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
+		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {OnAsk, agent.ValidateCallout(OnAsk, k.OnAsk)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
 		{StdoutTo, streamMistake(StdoutTo, k.StdoutTo)}, {StdinFrom, streamMistake(StdinFrom, k.StdinFrom)},
 	} {
 		if check.err != nil {
@@ -186,11 +202,15 @@ func readModel(r *Reader, name string) error {
 }
 
 func readAsk(r *Reader, text string) error {
-	if !slices.Contains(agent.Asks, text) {
-		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or "), "%.64q is nothing that people are asked about", text)
+	kind, people, sound := agent.ParseAsk(text)
+	if !sound {
+		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or ")+", or "+agent.Asks[0]+"=2 where two users must say yes", "%.64q is nothing that people are asked about", text)
 	}
-	if !slices.Contains(r.Spec.Kernel.Asks, text) {
-		r.Spec.Kernel.Asks = append(r.Spec.Kernel.Asks, text)
+	if r.Spec.Kernel.People(kind) < people { // of several the most counts
+		r.Spec.Kernel.Asks = append(slices.DeleteFunc(r.Spec.Kernel.Asks, func(have string) bool {
+			about, _, _ := agent.ParseAsk(have)
+			return about == kind
+		}), text)
 	}
 	return nil
 }

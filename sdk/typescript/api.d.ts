@@ -1104,6 +1104,12 @@ export interface ApprovalAskParams {
   expires_ms?: number;
 }
 
+/** Names a yes for one time, which the run's supervisor uses up. */
+export interface ApprovalUseParams {
+  run: string;
+  id: string;
+}
+
 /** Names a question by its id, or by as much of its beginning as is unique. */
 export interface ApprovalGetParams {
   id: string;
@@ -1130,8 +1136,17 @@ export interface ApprovalRespondParams {
   allow: boolean;
   /** how long a yes holds; 0: to the end of the run */
   for_ms?: number;
+  /** a yes is for one time, and ends with it */
+  once?: boolean;
   /** at most 1024 bytes */
   reason?: string;
+  /**
+   * says that the run's --on-ask answers, and that its supervisor has checked the proof: for root
+   * alone. It is the answer of the run's owner. With fault the proof is wrong: that is recorded,
+   * and refused.
+   */
+  command?: boolean;
+  fault?: string;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -2078,6 +2093,7 @@ export interface ApprovalBudget {
 }
 
 /** The answer of one person. */
+/** The answer of one user. */
 export interface ApprovalAnswer {
   /** the user */
   uid: number;
@@ -2085,6 +2101,12 @@ export interface ApprovalAnswer {
   time: Time;
   /** the agent reads it */
   reason?: string;
+  /** for one time */
+  once?: boolean;
+  /** how long the yes is to hold */
+  for_ms?: number;
+  /** the run's --on-ask gave it, with the proof of its owner's key */
+  command?: boolean;
 }
 
 /**
@@ -2116,6 +2138,8 @@ export interface Approval {
   rule?: string;
   /** of kind budget */
   budget?: ApprovalBudget;
+  /** so many users must say yes; absent: one */
+  needed?: number;
   /** of all of the above but the state */
   digest: string;
   /** when */
@@ -2127,6 +2151,10 @@ export interface Approval {
   grant?: string;
   /** a yes holds so long; absent: to the end of the run */
   until?: Time;
+  /** a yes is for one time */
+  once?: boolean;
+  /** when it was */
+  used?: Time;
 }
 
 /** A part of the questions, in the order in which they were asked. */
@@ -4314,6 +4342,11 @@ export interface ClovedApprovalMethods {
    * equal question of the run is asked once, and its answer holds for all.
    */
   ask(params: ApprovalAskParams, options?: CallOptions): Promise<ApprovalResult>;
+  /**
+   * Uses up a yes for one time, for the run's supervisor, before it does what was allowed. A
+   * second time it is refused.
+   */
+  use(params: ApprovalUseParams, options?: CallOptions): Promise<ApprovalResult>;
   /**
    * Returns a question of a run of the caller's, to root of all. With answered it comes when the
    * question waits no more.

@@ -171,6 +171,7 @@ export const USER_METHODS = {
   "name.query": { shape: "call", lists: ["names"], parts: "names" },
   "name.remove": { shape: "call", keyed: true },
   "approval.ask": { shape: "call" },
+  "approval.use": { shape: "call" },
   "approval.get": { shape: "call" },
   "approval.list": { shape: "call", lists: ["approvals"], parts: "approvals" },
   "approval.respond": { shape: "call", keyed: true },

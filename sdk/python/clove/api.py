@@ -1321,12 +1321,15 @@ class ApprovalBudget:
 
 @dataclass(frozen=True)
 class ApprovalAnswer:
-    """The answer of one person."""
+    """The answer of one user."""
 
     uid: int = 0  # the user
     allow: bool = False
     time: Optional[datetime] = None
     reason: str = ""  # the agent reads it
+    once: bool = False  # for one time
+    for_ms: int = 0  # how long the yes is to hold
+    command: bool = False  # the run's --on-ask gave it, with the proof of its owner's key
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ApprovalAnswer:
@@ -1335,6 +1338,9 @@ class ApprovalAnswer:
             allow=o.get("allow") or False,
             time=read_time(o.get("time")),
             reason=o.get("reason") or "",
+            once=o.get("once") or False,
+            for_ms=o.get("for_ms") or 0,
+            command=o.get("command") or False,
         )
 
 
@@ -1359,12 +1365,16 @@ class Approval:
     rule: str = ""  # what a yes would allow, of a call of the agent's the rule that would have allowed it
     rule: str = ""  # what a yes would allow: a target, or what clove budget raise takes
     budget: Optional[ApprovalBudget] = None  # of kind budget
+    rule: str = ""  # what a yes would allow
+    needed: int = 0  # so many users must say yes; absent: one
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
     expires: Optional[datetime] = None  # then it is a no
     answers: list[ApprovalAnswer] = field(default_factory=list)
     grant: str = ""  # the id of the run's grant that a yes about the network has made
     until: Optional[datetime] = None  # a yes holds so long; absent: to the end of the run
+    once: bool = False  # a yes is for one time
+    used: Optional[datetime] = None  # when it was
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Approval:
@@ -1383,12 +1393,15 @@ class Approval:
             also=o.get("also") or "",
             rule=o.get("rule") or "",
             budget=ApprovalBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
+            needed=o.get("needed") or 0,
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
             expires=read_time(o.get("expires")),
             answers=[ApprovalAnswer.read(x or {}) for x in o.get("answers") or ()],
             grant=o.get("grant") or "",
             until=read_time(o.get("until")),
+            once=o.get("once") or False,
+            used=read_time(o.get("used")),
         )
 
 

@@ -3091,6 +3091,13 @@ class ApprovalMethods:
         }
         return ApprovalResult.read(await self._caller.call("approval.ask", params))
 
+    async def use(self, run: str, id: str) -> ApprovalResult:
+        """Uses up a yes for one time, for the run's supervisor, before it does what was
+        allowed. A second time it is refused.
+        """
+        params = {"run": run, "id": id}
+        return ApprovalResult.read(await self._caller.call("approval.use", params))
+
     async def get(
         self,
         id: str,
@@ -3137,7 +3144,10 @@ class ApprovalMethods:
         allow: bool,
         *,
         for_ms: Optional[int] = None,
+        once: Optional[bool] = None,
         reason: Optional[str] = None,
+        command: Optional[bool] = None,
+        fault: Optional[str] = None,
         key: Optional[str] = None,
     ) -> ApprovalResult:
         """Answers a question of a run of the caller's, or for root of any. The answer
@@ -3147,7 +3157,9 @@ class ApprovalMethods:
         Args:
             digest: of what the person has seen: another one is refused
             for_ms: how long a yes holds; 0: to the end of the run
+            once: a yes is for one time, and ends with it
             reason: at most 1024 bytes
+            command: says that the run's --on-ask answers, and that its supervisor has checked the proof: for root alone. It is the answer of the run's owner. With fault the proof is wrong: that is recorded, and refused.
             key: the same key gets the same answer again
         """
         params = {
@@ -3156,7 +3168,10 @@ class ApprovalMethods:
             "digest": digest,
             "allow": allow,
             "for_ms": for_ms,
+            "once": once,
             "reason": reason,
+            "command": command,
+            "fault": fault,
             "key": key,
         }
         return ApprovalResult.read(await self._caller.call("approval.respond", params))
