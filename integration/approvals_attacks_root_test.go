@@ -171,6 +171,9 @@ func TestACodingAgentWaitsForAYes(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			scriptedModels(t, "agents", a.model+"-fetch")
 			d, n := askingHost(t)
+			d.stop(unix.SIGTERM)
+			d.settings = "models: " + os.Getenv("CLOVE_MODELS") + "\n"
+			d.serve()
 			n.web.HandleFunc("/fix.sed", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "s/a - b/a + b/") })
 			home := userHome(t)
 			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
