@@ -5,12 +5,10 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,32 +32,6 @@ func (d *cloved) questions(t *testing.T) (all []api.Approval) {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// Connections whose clients have gone give their places back: an agent that gives up and tries again, more often than
-// connections are held, is still asked about, in the same question. The control is that all places were taken at once: some of the
-// connections were refused.
-func TestClientsThatHaveGoneFreeTheirPlaces(t *testing.T) {
-	d, n := askingHost(t)
-	const script = `for i in $(seq 70); do { curl -sSf -m 6 -o /dev/null http://api.example.com/; [ $? != 22 ] || echo full; } & done; wait
-for i in 1 2 3 4 5 6 7 8 9 10; do curl -sSf -m 60 http://api.example.com/ && exit 0; done; exit 1`
-	d.detach("gone", script, "--network", "allowlist", "--ask", "net")
-	asked := d.question(t)
-	for deadline := time.Now().Add(3 * patience()); strings.Count(d.ok("logs", "gone"), "(28)") < 60; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("they have not given up: %s", d.ok("logs", "gone"))
-		}
-	}
-	if out := d.ok("logs", "gone"); !strings.Contains(out, "full") {
-		t.Errorf("control: the places were not all taken: %s", out)
-	}
-	d.ok("approvals", "allow", asked.ID)
-	if r := d.clove("wait", "gone"); !strings.HasSuffix(strings.TrimSpace(r.stdout), "0") || !n.visited("tcp "+siteAddress+":80") {
-		t.Errorf("%s%s%s", r.stdout, r.stderr, d.ok("logs", "gone"))
-	}
-	if all := d.questions(t); len(all) != 1 {
-		t.Errorf("%d questions", len(all))
-	}
 }
 
 // A held connection ends with its supervisor. The next run is asked about anew, and what was asked for the dead one cannot be answered.
@@ -159,41 +131,6 @@ for base in sys.argv[1:]:
 	}
 	if out := inside("-v", linked+":/bound"); !strings.Contains(out, "reached /bound other") {
 		t.Errorf("control: %s", out)
-	}
-}
-
-// A coding agent whose tool connects to a host that no rule covers waits for a person, and goes on with its work.
-func TestACodingAgentWaitsForAYes(t *testing.T) {
-	for _, a := range codingAgents {
-		if a.name == "opencode" {
-			continue // its tool is that of the others
-		}
-		t.Run(a.name, func(t *testing.T) {
-			scriptedModels(t, "agents", a.model+"-fetch")
-			d, n := askingHost(t)
-			n.web.HandleFunc("/fix.sed", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "s/a - b/a + b/") })
-			home := userHome(t)
-			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(filepath.Join(installedClients(t, "agents"), a.file), filepath.Join(home, ".local/bin", a.program)); err != nil {
-				t.Fatal(err)
-			}
-			dir := brokenProject(t)
-			d.ok(append([]string{"run", "-d", "--name=coder", "--timeout=120s", "--workspace", dir, a.name, "--network=allowlist", "--ask=net", "--model=" + a.model + "-fetch", "--"}, a.task...)...)
-			asked := d.question(t)
-			if asked.What != "connect to api.example.com:80" || asked.Agent != "coder" {
-				t.Errorf("%+v", asked)
-			}
-			d.ok("approvals", "allow", asked.ID)
-			if r := d.clove("wait", "coder"); strings.TrimSpace(r.stdout) != "0" {
-				t.Errorf("%s%s%s", r.stdout, r.stderr, d.ok("logs", "coder"))
-			}
-			d.ok("apply", "coder", "--yes")
-			if !passes(dir) {
-				t.Error("its work did not go on")
-			}
-		})
 	}
 }
 

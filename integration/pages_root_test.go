@@ -4,8 +4,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,50 +63,6 @@ func isTrue(t *testing.T, page string, wantFiles, wantCommands int) {
 	}
 }
 
-// A page with two terminals: what is begun in the first one waits until a person has answered in the second one, and then
-// prints what the page shows below it.
-func TestTheApprovalsPageIsTrue(t *testing.T) {
-	d, n := askingHost(t)
-	n.web.HandleFunc("api.example.com/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
-	text, err := os.ReadFile(filepath.Join(doctest.Root(t), "docs/approvals.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := map[string]string{} // of the page, and here
-	var first chan string
-	var printed string
-	commands := 0
-	for _, step := range regexp.MustCompile(`\n    [12]\$ `).Split("\n"+string(text), -1)[1:] {
-		command, shown := shownBy(step)
-		commands++
-		for page, here := range ids {
-			for size := len(page); size >= 4; size-- {
-				command = regexp.MustCompile(`\b`+page[:size]+`\b`).ReplaceAllString(command, here[:size])
-			}
-		}
-		command = strings.ReplaceAll(command, "sudo ", "")
-		if first == nil {
-			first, printed = make(chan string, 1), shown
-			go func() { out, _ := d.shellIn(t.TempDir(), command); first <- out }()
-			d.question(t)
-			continue
-		}
-		out, err := d.shellIn(t.TempDir(), command)
-		if err != nil || masked(out) != masked(shown) {
-			t.Fatalf("%s: %v\n%s\nthe page has\n%s", command, err, out, shown)
-		}
-		here := oneID.FindAllString(out, -1)
-		for i, page := range oneID.FindAllString(shown, -1) {
-			if len(page) == 16 {
-				ids[page] = here[i]
-			}
-		}
-	}
-	if out := <-first; masked(out) != masked(printed) || commands != 4 {
-		t.Errorf("%d commands, and the first one prints\n%s", commands, out)
-	}
-}
-
 // shownBy is a command and what a page shows below it.
 func shownBy(step string) (command, shown string) {
 	command, rest, _ := strings.Cut(step, "\n")
@@ -120,13 +74,6 @@ func shownBy(step string) (command, shown string) {
 		shown += printed
 	}
 	return command, shown
-}
-
-var oneTime = regexp.MustCompile(`[0-9-]{10} [0-9:]{8}`)
-
-// masked is what is printed without what each time is another.
-func masked(text string) string {
-	return strings.TrimRight(oneTime.ReplaceAllString(oneID.ReplaceAllString(text, "ID"), "TIME"), "\n")
 }
 
 // shellIn runs a command line in a directory, in which clove is that of this host.

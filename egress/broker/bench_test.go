@@ -23,13 +23,29 @@ func BenchmarkDecision(b *testing.B) {
 
 // BenchmarkOpen measures a connection's whole way through the broker: request, decision, dial
 // to a loopback server, descriptor, end.
-func BenchmarkOpen(b *testing.B) {
-	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
+func BenchmarkOpen(b *testing.B) { benchmarkOpen(b, Config{}) }
+
+// BenchmarkOpenAsking is the same where people are asked about what no rule covers: nothing is asked here.
+func BenchmarkOpenAsking(b *testing.B) {
+	benchmarkOpen(b, Config{Ask: func(context.Context, Decision) *egress.Rules { b.Error("asked"); return nil }})
+}
+
+func benchmarkOpen(b *testing.B, config Config) {
+	open := opener(b, config)
+	for b.Loop() {
+		open()
+	}
+}
+
+// opener makes a broker, and returns what opens and closes one connection that a rule allows.
+func opener(t testing.TB, config Config) func() {
+	config.Rules = rulesOf(t, "db.example.com:5432")
+	f := serve(t, config)
 	f.broker.config.Log = nil
 	f.resolver.set("db.example.com", "93.184.216.34")
 	servers := f.leadsTo("93.184.216.34:5432")
 	f.gate.lookup("db.example.com", dnsmsg.TypeA)
-	for b.Loop() {
+	return func() {
 		answer := f.gate.open("93.184.216.34:5432", "")
 		closeFiles(answer.Files)
 		f.gate.tell(wire.Request{Closed: &wire.Closed{Number: answer.Number}})

@@ -88,10 +88,10 @@ func (p *people) end(id uint64) {
 
 // noteHeld ends the wait of a connection whose client has gone. Where the kernel does not tell, the end of what the client
 // sends counts as the end of the client.
-func (b *Broker) noteHeld(h *wire.Held) {
-	b.people.mu.Lock()
-	end, waits := b.people.held[h.Of]
-	b.people.mu.Unlock()
+func (p *people) noteHeld(h *wire.Held, in Namespace) {
+	p.mu.Lock()
+	end, waits := p.held[h.Of]
+	p.mu.Unlock()
 	if !waits {
 		return
 	}
@@ -99,7 +99,7 @@ func (b *Broker) noteHeld(h *wire.Held) {
 	if h.UDP {
 		proto = unix.IPPROTO_UDP
 	}
-	if there, err := b.config.Namespace.HasClient(proto, h.Client, h.Target); !there && (err == nil || h.Ended) {
+	if there, err := in.HasClient(proto, h.Client, h.Target); !there && (err == nil || h.Ended) {
 		end()
 	}
 }

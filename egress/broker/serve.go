@@ -135,7 +135,7 @@ func (b *Broker) note(r wire.Request) error {
 	case r.Closed != nil:
 		return b.noteClosed(r.Closed)
 	case r.Held != nil:
-		b.noteHeld(r.Held)
+		b.people.noteHeld(r.Held, b.config.Namespace)
 	}
 	return nil
 }
