@@ -102,6 +102,8 @@ func (a *asking) streams(streams *runtime.IO) {
 	started := streams.Started
 	streams.Started = func(live *runtime.Live) {
 		a.redrawing(func() { _ = live.Redraw() }) // it may have ended
+		// Nothing that is held may hold up the end.
+		go func() { <-live.Ended(); a.leave() }()
 		if started != nil {
 			started(live)
 		}
@@ -161,7 +163,7 @@ func (a *asking) show(ctx context.Context, q api.Approval) {
 			}
 			p := w.params
 			p.Run, p.ID, p.Digest = string(q.Run), q.ID, q.Digest
-			_, err := a.answers.Respond(ctx, p)
+			_, err := a.answers.Respond(a.ctx, p) // ctx ends with the answer, before this call does
 			var failed *api.Error
 			if errors.As(err, &failed) {
 				return errors.New(printable(failed.Error()))
