@@ -104,7 +104,8 @@ func withRule(text []byte, rule string) (changed []byte, has bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	want := maps.Clone(before.Values)
+	want := settings.Values{}
+	maps.Copy(want, before.Values)
 	want[settings.Allow] = append(slices.Clone(want[settings.Allow]), rule)
 	if !maps.EqualFunc(want, after.Values, slices.Equal) || !maps.Equal(before.Widen, after.Widen) || before.Name != after.Name || before.Extends != after.Extends {
 		return nil, false, errors.New("it has no list network.allow in a form that can be extended")
