@@ -73,11 +73,14 @@ func alwaysIn(h host.Host, named, ofRun, rule string) (*always, error) {
 	if err := checkOwnFiles(h.UID, filepath.Dir(dir), dir, a.path); err != nil {
 		return nil, err
 	}
+	if _, err := resolve.LoadPolicy(ofRun, h); err != nil { // a run with flags of its own has no policy with a name
+		ofRun = policies.StandardName
+	}
 	before, err := host.ReadBounded(a.path, policies.MostBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		a.made = true
 		before = []byte(fmt.Sprintf("version: 1\nname: %s\ndescription: what was allowed for ever when it was asked\nextends: %s\nwiden:\n  network: it was asked and allowed\n  ask: people decide the rest\nask: [net]\nnetwork:\n  mode: allowlist\n  allow: []\n",
-			name, cmp.Or(ofRun, policies.StandardName)))
+			name, ofRun))
 	} else if err != nil {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "--always", Message: "cannot read " + a.path, Err: err}
 	} else if info, err := os.Lstat(a.path); err == nil {
@@ -205,7 +208,7 @@ func (a *always) write() error {
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(a.text)
-	err = cmp.Or(err, file.Chmod(a.mode), file.Sync())
+	err = cmp.Or(err, file.Chmod(a.mode))
 	if err = cmp.Or(err, file.Close()); err != nil {
 		return failed(err)
 	}
