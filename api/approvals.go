@@ -34,20 +34,20 @@ type Approval struct {
 	State     ApprovalState    `json:"state" col:"STATE"`
 	Kind      ApprovalKind     `json:"kind" col:"KIND"`
 	Run       agent.ID         `json:"run"`
-	Agent     string           `json:"agent" col:"AGENT"` // the name of the run
-	Owner     uint32           `json:"owner"`             // of the run
+	Agent     string           `json:"agent" col:"AGENT,ascii"` // the name of the run
+	Owner     uint32           `json:"owner"`                   // of the run
 	Namespace string           `json:"namespace,omitempty"`
-	What      string           `json:"what" col:"WHAT"`     // in full: the target, or the method with its parameters
-	Shown     []string         `json:"shown,omitempty"`     // the parts of it, a line each
-	Says      string           `json:"says,omitempty"`      // the agent's own words about it
-	Cost      string           `json:"cost,omitempty"`      // what it would cost
-	Also      string           `json:"also,omitempty"`      // what else the same yes would allow
-	Rule      string           `json:"rule,omitempty"`      // what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
-	Budget    *ApprovalBudget  `json:"budget,omitempty"`    // of kind budget
-	Needed    int              `json:"needed,omitempty"`    // so many users must say yes; absent: one
-	Digest    string           `json:"digest"`              // of all of the above but the state
-	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
-	Expires   time.Time        `json:"expires"`             // then it is a no
+	What      string           `json:"what" col:"WHAT,ascii"` // in full: the target, or the method with its parameters
+	Shown     []string         `json:"shown,omitempty"`       // the parts of it, a line each
+	Says      string           `json:"says,omitempty"`        // the agent's own words about it
+	Cost      string           `json:"cost,omitempty"`        // what it would cost
+	Also      string           `json:"also,omitempty"`        // what else the same yes would allow
+	Rule      string           `json:"rule,omitempty"`        // what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
+	Budget    *ApprovalBudget  `json:"budget,omitempty"`      // of kind budget
+	Needed    int              `json:"needed,omitempty"`      // so many users must say yes; absent: one
+	Digest    string           `json:"digest"`                // of all of the above but the state
+	Asked     time.Time        `json:"asked" col:"AGE,age"`   // when
+	Expires   time.Time        `json:"expires"`               // then it is a no
 	Answers   []ApprovalAnswer `json:"answers,omitempty"`
 	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
 	Until     time.Time        `json:"until,omitzero"`  // the answer holds so long; absent: to the end of the run

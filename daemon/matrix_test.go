@@ -114,6 +114,7 @@ var matrix = map[string]row{
 	agents.MailPublish.Name:     forAgent,
 
 	methods.ApprovalAsk.Name:     row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","kind":"net","what":"x","rule":"x"`},
+	methods.ApprovalUse.Name:     row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","id":"none"`},
 	methods.ApprovalGet.Name:     row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
 	methods.ApprovalList.Name:    forAll,
 	methods.ApprovalRespond.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `,"id":"none","digest":"x"`},

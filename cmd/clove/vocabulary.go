@@ -86,7 +86,7 @@ func inputs() map[string]verbs.Input {
 
 // readByHand are the flags that fill no parameter: they choose what is shown, or the verb that has them reads them.
 var readByHand = []string{
-	flagJSON, flagFormat, flagQuiet, flagCSV, flagOnce, flagYes, flagUndo, flagClear, flagFile, flagSignal, flagFollow,
+	flagJSON, flagFormat, flagQuiet, flagCSV, flagOnce, flagThisRun, flagAlways, flagPolicy, flagYes, flagUndo, flagClear, flagFile, flagSignal, flagFollow,
 	settings.Memory, settings.MemorySwap, settings.CPUs, settings.Pids, settings.Timeout, settings.Allow, settings.Deny, flagNoRules, // of update
 }
 
@@ -106,6 +106,7 @@ func forms() verbs.Forms {
 	now := time.Now()
 	return verbs.Forms{
 		"age":      func(value any) string { return age(now.Sub(value.(time.Time))) },
+		"ascii":    func(value any) string { return quoted(value.(string)) },
 		"blob":     func(value any) string { return value.(api.Blob).SHA256 },
 		"breaking": func(value any) string { return map[bool]string{true: "breaking", false: "addition"}[value.(bool)] },
 		"clock":    func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },

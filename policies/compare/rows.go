@@ -195,7 +195,7 @@ func shared() []Row {
 		compared("kernel.on_warn", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnWarn }), nil),
 		compared("kernel.on_end", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnEnd }), nil),
 		compared("kernel.on_ask", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnAsk }), nil),
-		compared("kernel.on_ask_key", "none, or the parent's", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnAskKey }), nil),
+		compared("kernel.on_ask_key", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnAskKey }), nil),
 		elsewhere("kernel.spawn_depth", "each run above allows so many levels below its children (kernel/spawn)"),
 		compared("kernel.orphans", "its children end with it, if the parent's do", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.Orphans }), nil),
 		free("ends the child alone, sooner", "kernel.idle_ns")[0],

@@ -2651,6 +2651,10 @@ export interface Kernel {
   on_warn?: string;
   /** command or URL for a budget of which nothing is left; empty: none */
   on_end?: string;
+  /** command or URL that may answer questions; empty: none */
+  on_ask?: string;
+  /** absolute path of the owner's key for the proofs of on_ask's answers */
+  on_ask_key?: string;
   /** of what no rule decides, what people are asked about: some of asks */
   asks?: string[];
   /** how long a connection is held for people's answer; 0: AskHold. */

@@ -434,6 +434,8 @@ class Kernel:
     on_denial: str = ""  # what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
     on_warn: str = ""  # command or URL for a budget that reached its warning; empty: none
     on_end: str = ""  # command or URL for a budget of which nothing is left; empty: none
+    on_ask: str = ""  # command or URL that may answer questions; empty: none
+    on_ask_key: str = ""  # absolute path of the owner's key for the proofs of on_ask's answers
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
     ask_hold_ns: int = 0  # how long a connection is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
@@ -455,6 +457,8 @@ class Kernel:
             on_denial=o.get("on_denial") or "",
             on_warn=o.get("on_warn") or "",
             on_end=o.get("on_end") or "",
+            on_ask=o.get("on_ask") or "",
+            on_ask_key=o.get("on_ask_key") or "",
             asks=list(o.get("asks") or ()),
             ask_hold_ns=o.get("ask_hold_ns") or 0,
             namespace=o.get("namespace") or "",
