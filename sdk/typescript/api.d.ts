@@ -1134,7 +1134,7 @@ export interface ApprovalRespondParams {
   /** of what the person has seen: another one is refused */
   digest: string;
   allow: boolean;
-  /** how long a yes holds; 0: to the end of the run */
+  /** how long the answer holds; 0: to the end of the run */
   for_ms?: number;
   /** a yes is for one time, and ends with it */
   once?: boolean;
@@ -2092,7 +2092,6 @@ export interface ApprovalBudget {
   until?: Time;
 }
 
-/** The answer of one person. */
 /** The answer of one user. */
 export interface ApprovalAnswer {
   /** the user */
@@ -2133,8 +2132,10 @@ export interface Approval {
   cost?: string;
   /** what else the same yes would allow */
   also?: string;
-  /** what a yes would allow, of a call of the agent's the rule that would have allowed it */
-  /** what a yes would allow: a target, or what clove budget raise takes */
+  /**
+   * what a yes would allow: a target, or what clove budget raise takes; of a call the rule that
+   * would have allowed it
+   */
   rule?: string;
   /** of kind budget */
   budget?: ApprovalBudget;
@@ -2149,7 +2150,7 @@ export interface Approval {
   answers?: ApprovalAnswer[];
   /** the id of the run's grant that a yes about the network has made */
   grant?: string;
-  /** a yes holds so long; absent: to the end of the run */
+  /** the answer holds so long; absent: to the end of the run */
   until?: Time;
   /** a yes is for one time */
   once?: boolean;
@@ -3096,6 +3097,8 @@ export interface SessionOutput {
   budget?: SessionBudget;
   /** names a kept home that another run has, in place of data: this one has a copy. */
   home_copied?: string;
+  /** a question about the run that waits for people, in place of data. */
+  asked?: Approval;
 }
 
 /** Says how the process ended. */

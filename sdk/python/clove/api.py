@@ -1362,17 +1362,15 @@ class Approval:
     says: str = ""  # the agent's own words about it
     cost: str = ""  # what it would cost
     also: str = ""  # what else the same yes would allow
-    rule: str = ""  # what a yes would allow, of a call of the agent's the rule that would have allowed it
-    rule: str = ""  # what a yes would allow: a target, or what clove budget raise takes
+    rule: str = ""  # what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
     budget: Optional[ApprovalBudget] = None  # of kind budget
-    rule: str = ""  # what a yes would allow
     needed: int = 0  # so many users must say yes; absent: one
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
     expires: Optional[datetime] = None  # then it is a no
     answers: list[ApprovalAnswer] = field(default_factory=list)
     grant: str = ""  # the id of the run's grant that a yes about the network has made
-    until: Optional[datetime] = None  # a yes holds so long; absent: to the end of the run
+    until: Optional[datetime] = None  # the answer holds so long; absent: to the end of the run
     once: bool = False  # a yes is for one time
     used: Optional[datetime] = None  # when it was
 

@@ -1087,6 +1087,7 @@ class SessionOutput:
     denied: Optional[SessionDenied] = None  # what the network turned away for the first time, in place of data.
     budget: Optional[SessionBudget] = None  # reached its mark, in place of data.
     home_copied: str = ""  # names a kept home that another run has, in place of data: this one has a copy.
+    asked: Optional[Approval] = None  # a question about the run that waits for people, in place of data.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> SessionOutput:
@@ -1097,6 +1098,7 @@ class SessionOutput:
             denied=SessionDenied.read(o.get("denied") or {}) if o.get("denied") is not None else None,
             budget=SessionBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
             home_copied=o.get("home_copied") or "",
+            asked=Approval.read(o.get("asked") or {}) if o.get("asked") is not None else None,
         )
 
 
@@ -3160,7 +3162,7 @@ class ApprovalMethods:
 
         Args:
             digest: of what the person has seen: another one is refused
-            for_ms: how long a yes holds; 0: to the end of the run
+            for_ms: how long the answer holds; 0: to the end of the run
             once: a yes is for one time, and ends with it
             reason: at most 1024 bytes
             command: says that the run's --on-ask answers, and that its supervisor has checked the proof: for root alone. It is the answer of the run's owner. With fault the proof is wrong: that is recorded, and refused.
