@@ -70,8 +70,6 @@ type Config struct {
 	Approvers []string `json:"approvers"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
-
-	approvers []uint32 // by their numbers
 }
 
 // UserLimits bound one user's agents. 0 and empty mean no limit.
@@ -108,9 +106,6 @@ func LoadConfig(path string) (Config, error) {
 	}
 	if err == nil {
 		err = document.Decode(text, &config)
-	}
-	if err == nil {
-		config.approvers, err = numbersOf(config.Approvers)
 	}
 	if err == nil {
 		err = config.check()
@@ -172,6 +167,9 @@ func (c Config) check() error {
 			return err
 		}
 	}
+	if _, err := numbersOf(c.Approvers); err != nil {
+		return err
+	}
 	_, err := level(c.LogLevel)
 	return err
 }
@@ -191,7 +189,10 @@ func numbersOf(users []string) (numbers []uint32, err error) {
 }
 
 // approves reports whether a user may answer questions of all runs.
-func (c Config) approves(uid uint32) bool { return slices.Contains(c.approvers, uid) }
+func (c Config) approves(uid uint32) bool {
+	numbers, err := numbersOf(c.Approvers)
+	return err == nil && slices.Contains(numbers, uid)
+}
 
 // minLogCap leaves space for a few of the longest lines.
 const minLogCap = 64 << 10

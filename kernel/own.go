@@ -76,13 +76,16 @@ func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.R
 // Ask puts a question, which Respond answers, and waits for the answer.
 func (o *Own) Ask(ctx context.Context, question api.ApprovalAskParams, asked func(api.Approval)) (api.Approval, error) {
 	a, err := o.approval(ctx, methods.ApprovalAsk.Name, question)
-	if err != nil || a.State != api.ApprovalWaits {
-		return a, err
+	if err == nil && a.State == api.ApprovalWaits {
+		if asked != nil {
+			asked(a)
+		}
+		a, err = o.Answered(ctx, a.ID)
 	}
-	if asked != nil {
-		asked(a)
+	if err == nil && a.State == api.ApprovalAllowed && a.Once {
+		return o.approval(ctx, methods.ApprovalUse.Name, api.ApprovalUseParams{Run: question.Run, ID: a.ID})
 	}
-	return o.Answered(ctx, a.ID)
+	return a, err
 }
 
 // Answered waits until a question waits no more.
@@ -109,9 +112,9 @@ func (o *Own) approval(ctx context.Context, method string, params any) (api.Appr
 	return result.Approval, err
 }
 
-// Answer is refused, as Ask is.
-func (o *Own) Answer(ctx context.Context, _ api.ApprovalRespondParams) error {
-	_, err := o.Ask(ctx, api.ApprovalAskParams{}, nil)
+// Answer brings the answer of the run's --on-ask.
+func (o *Own) Answer(ctx context.Context, answer api.ApprovalRespondParams) error {
+	_, err := o.Respond(ctx, answer)
 	return err
 }
 

@@ -153,20 +153,20 @@ func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.
 
 // people lets those decide who answer to the kernel's questions. What they allow is a grant of the run, or this one
 // connection.
-func (l *launch) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+func people(ctx context.Context, l *launch, rule agent.EgressRule) *egress.Rules {
 	s := l.share
 	answer, err := s.question(ctx, api.ApprovalAskParams{Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target})
 	if err != nil || answer.State != api.ApprovalAllowed {
 		return nil
 	}
 	if answer.Once {
-		return l.once(rule, answer.ID)
+		return once(l, rule, answer.ID)
 	}
 	return s.force.until(ctx, answer.Grant)
 }
 
 // once are the rules of one connection that people have allowed.
-func (l *launch) once(rule agent.EgressRule, approval string) *egress.Rules {
+func once(l *launch, rule agent.EgressRule, approval string) *egress.Rules {
 	spec := l.spec
 	rule.Source = "approval " + approval
 	spec.Egress.Rules = slices.Concat(spec.Egress.Rules, l.share.force.now(), []agent.EgressRule{rule})
@@ -231,7 +231,7 @@ func (l *launch) asks() func(context.Context, broker.Decision) *egress.Rules {
 	case l.streams.AskNetwork != nil:
 		a.ask = newAtTerminal(l.spec, l.streams.Owner, l.streams.AskNetwork).decide
 	case l.spec.Kernel.People(agent.AskNet) > 0 && l.share != nil:
-		a.ask, a.held = l.people, l.share.questions.held
+		a.ask, a.held = func(ctx context.Context, rule agent.EgressRule) *egress.Rules { return people(ctx, l, rule) }, l.share.questions.held
 	default:
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestAPersonIsAskedOnce(t *testing.T) {
 		asked = append(asked, rule.Target)
 		return yes
 	})
-	a := &asker{ask: at.decide, open: map[string]*asking{}}
+	a := &asker{held: func() {}, ask: at.decide, open: map[string]*asking{}}
 	for range 2 {
 		rules := a.decide(t.Context(), connection("api.example.com", 443))
 		if rules == nil || !rules.Resolve("api.example.com").Allowed || rules.Resolve("other.example.com").Allowed {
@@ -59,7 +59,7 @@ func TestEqualQuestionsAreOne(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked, answer := map[string]int{}, make(chan *egress.Rules)
-	a := &asker{owner: agent.Owner{UID: 1000}, open: map[string]*asking{}, ask: func(_ context.Context, rule agent.EgressRule) *egress.Rules {
+	a := &asker{owner: agent.Owner{UID: 1000}, held: func() {}, open: map[string]*asking{}, ask: func(_ context.Context, rule agent.EgressRule) *egress.Rules {
 		mu.Lock()
 		asked[rule.Target]++
 		mu.Unlock()

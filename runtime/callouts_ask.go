@@ -42,7 +42,7 @@ type ApprovalReply struct {
 
 // ApprovalText is what the HMAC-SHA256 of a reply is over. The answer is the reply's.
 func ApprovalText(a api.Approval, answer string) string {
-	return strings.Join([]string{"clove approval 1", a.ID, a.Digest, a.Expires.UTC().Format(time.RFC3339Nano), answer, ""}, "\n")
+	return strings.Join([]string{"clove-approval-1", a.ID, a.Digest, a.Expires.UTC().Format(time.RFC3339Nano), answer, ""}, "\n")
 }
 
 // read returns what a reply says, if its proof is right.

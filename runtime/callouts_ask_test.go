@@ -36,7 +36,7 @@ func TestOnlyAProofAnswers(t *testing.T) {
 	t.Parallel()
 	a := questionAt(time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC))
 	const expires = "2026-01-02T03:04:05.0000006Z"
-	right := proofOf(askKey, "clove approval 1", a.ID, a.Digest, expires, "allow")
+	right := proofOf(askKey, "clove-approval-1", a.ID, a.Digest, expires, "allow")
 	p, err := ApprovalReply{Answer: "allow", HMAC: right}.read(a, askKey)
 	if err != nil || !p.Allow || !p.Command || p.ID != a.ID || p.Digest != a.Digest || p.Fault != "" {
 		t.Fatalf("control: %+v, %v", p, err)
@@ -45,20 +45,20 @@ func TestOnlyAProofAnswers(t *testing.T) {
 		"no proof":         {Answer: "allow"},
 		"no digits":        {Answer: "allow", HMAC: "yes"},
 		"a part of it":     {Answer: "allow", HMAC: right[:62]},
-		"another key":      {Answer: "allow", HMAC: proofOf([]byte("another key that is long enough."), "clove approval 1", a.ID, a.Digest, expires, "allow")},
+		"another key":      {Answer: "allow", HMAC: proofOf([]byte("another key that is long enough."), "clove-approval-1", a.ID, a.Digest, expires, "allow")},
 		"another answer":   {Answer: "once", HMAC: right},
-		"another digest":   {Answer: "allow", HMAC: proofOf(askKey, "clove approval 1", a.ID, "sha256:other", expires, "allow")},
-		"another question": {Answer: "allow", HMAC: proofOf(askKey, "clove approval 1", "0000000000000000", a.Digest, expires, "allow")},
-		"another expiry":   {Answer: "allow", HMAC: proofOf(askKey, "clove approval 1", a.ID, a.Digest, "2027-01-02T03:04:05Z", "allow")},
-		"no answer":        {Answer: "maybe", HMAC: proofOf(askKey, "clove approval 1", a.ID, a.Digest, expires, "maybe")},
-		"no time":          {Answer: "for ever", HMAC: proofOf(askKey, "clove approval 1", a.ID, a.Digest, expires, "for ever")},
+		"another digest":   {Answer: "allow", HMAC: proofOf(askKey, "clove-approval-1", a.ID, "sha256:other", expires, "allow")},
+		"another question": {Answer: "allow", HMAC: proofOf(askKey, "clove-approval-1", "0000000000000000", a.Digest, expires, "allow")},
+		"another expiry":   {Answer: "allow", HMAC: proofOf(askKey, "clove-approval-1", a.ID, a.Digest, "2027-01-02T03:04:05Z", "allow")},
+		"no answer":        {Answer: "maybe", HMAC: proofOf(askKey, "clove-approval-1", a.ID, a.Digest, expires, "maybe")},
+		"no time":          {Answer: "for ever", HMAC: proofOf(askKey, "clove-approval-1", a.ID, a.Digest, expires, "for ever")},
 	} {
 		if p, err := r.read(a, askKey); err == nil {
 			t.Errorf("%s: %+v", what, p)
 		}
 	}
 	for answer, want := range map[string]api.ApprovalRespondParams{"deny": {}, "once": {Allow: true, Once: true}, "for 1h": {Allow: true, ForMS: 3_600_000}} {
-		p, err := ApprovalReply{Answer: answer, HMAC: proofOf(askKey, "clove approval 1", a.ID, a.Digest, expires, answer)}.read(a, askKey)
+		p, err := ApprovalReply{Answer: answer, HMAC: proofOf(askKey, "clove-approval-1", a.ID, a.Digest, expires, answer)}.read(a, askKey)
 		if err != nil || p.Allow != want.Allow || p.Once != want.Once || p.ForMS != want.ForMS {
 			t.Errorf("%s: %+v, %v", answer, p, err)
 		}

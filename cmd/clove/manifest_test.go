@@ -24,8 +24,10 @@ var others = map[string][]string{
 	settings.Ready: {"true", settings.Detach, "true"}, settings.ReadyIn: {"5s", settings.Detach, "true"},
 	settings.Schedule: {"@hourly", settings.Detach, "true"}, settings.KeepFiles: {"", settings.Schedule, "@hourly", settings.Detach, "true"},
 	settings.ModelLog: {"", settings.Model, "echo"}, settings.ModelSetup: {"codex", settings.Model, "echo"}, flagInteractive: {"", settings.Detach, "true"},
-	settings.AskHold: {"5m", settings.Asks, "net"},
-	settings.Idle: {"90s", settings.AgentSocket, "true", settings.Detach, "true"}, settings.SpawnDepth: {"2", settings.Grant, "spawn:worker"}, settings.Orphans: {agent.OrphansKeep, settings.Grant, "spawn:worker"},
+	settings.AskHold:  {"5m", settings.Asks, "net"},
+	settings.OnAsk:    {"true", settings.Asks, "net", settings.OnAskKey, "/root/key"},
+	settings.OnAskKey: {"/root/key", settings.Asks, "net", settings.OnAsk, "true"},
+	settings.Idle:     {"90s", settings.AgentSocket, "true", settings.Detach, "true"}, settings.SpawnDepth: {"2", settings.Grant, "spawn:worker"}, settings.Orphans: {agent.OrphansKeep, settings.Grant, "spawn:worker"},
 }
 
 // withoutKey are flags of run whose key is another: the agent's name, the variables, and the kept home, which

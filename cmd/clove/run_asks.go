@@ -50,7 +50,8 @@ var words = []struct {
 	prompt.Answer
 	params api.ApprovalRespondParams
 }{
-	{prompt.Answer{Word: "y", Means: "allow, to the end of the run", Yes: true}, api.ApprovalRespondParams{Allow: true}},
+	{prompt.Answer{Word: "y", Means: "allow this once", Yes: true}, api.ApprovalRespondParams{Allow: true, Once: true}},
+	{prompt.Answer{Word: "run", Means: "allow to the end of the run", Yes: true}, api.ApprovalRespondParams{Allow: true}},
 	{prompt.Answer{Word: "n", Means: "refuse for a minute"}, api.ApprovalRespondParams{ForMS: refusedFor.Milliseconds()}},
 	{prompt.Answer{Word: "never", Means: "refuse, to the end of the run"}, api.ApprovalRespondParams{}},
 }

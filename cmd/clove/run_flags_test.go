@@ -26,7 +26,7 @@ var samples = map[string]string{
 	flagNetwork: "public", settings.Allow: "example.com", settings.Deny: "example.com", settings.Publish: "8080:80", settings.HostPort: "80",
 	settings.StopSignal: "INT", settings.Mount: "type=bind,source=folder,target=/data", settings.AddHost: "db.example:10.0.0.5", settings.CapDrop: "CHOWN",
 	settings.NetConnections: "1", settings.NetRate: "1", settings.NetBytes: "1M",
-	flagGrant: "tool:fetch", settings.StdoutTo: "mail:a", settings.StdinFrom: "mail:a", settings.Model: "small", flagBudget: "reviews=10", flagAtEnd: "pause", settings.OnWarn: "true", settings.OnEnd: "https://a.example/", settings.OnAsk: "true", settings.OnAskKey: "/root/key", settings.OnDenial: "end", settings.Asks: "net", flagNamespace: "acme/research", settings.AgentSocket: "",
+	flagGrant: "tool:fetch", settings.StdoutTo: "mail:a", settings.StdinFrom: "mail:a", settings.Model: "small", flagBudget: "reviews=10", flagAtEnd: "pause", settings.OnWarn: "true", settings.OnEnd: "https://a.example/", settings.OnDenial: "end", settings.Asks: "net", flagNamespace: "acme/research", settings.AgentSocket: "",
 	settings.Seccomp: "strict", flagShadow: "minimal", settings.AllowUnenforced: agent.ControlCPU, flagTTY: "", settings.Remove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
@@ -38,7 +38,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a kept home, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle, settings.AskHold}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle, settings.OnAsk, settings.OnAskKey, settings.AskHold}
 
 // What holds for children is in the spec of a run that may start some, and is refused for another.
 func TestFlagsForChildren(t *testing.T) {
@@ -52,6 +52,23 @@ func TestFlagsForChildren(t *testing.T) {
 		}
 		if status, _, stderr := b.clove("run", "--"+flag, sample, "work/agent.py"); status != 125 || !strings.Contains(stderr, "add --grant spawn:NAME") {
 			t.Errorf("%s: %d, %s", flag, status, stderr)
+		}
+	}
+}
+
+// A command that answers questions, and the key of its proofs, are in the spec of a run that asks people, and only together.
+func TestOnAsk(t *testing.T) {
+	b := interpreterBench(t)
+	b.cloved()
+	b.file("work/agent.py", "", 0o644)
+	together := []string{"--ask", "net", "--on-ask", "true", "--on-ask-key", "/root/key"}
+	if k := b.spec(append(together, "work/agent.py")...).Kernel; k.OnAsk != "true" || k.OnAskKey != "/root/key" {
+		t.Errorf("%+v", k)
+	}
+	for first := 0; first < len(together); first += 2 {
+		rest := slices.Concat(together[:first], together[first+2:])
+		if status, _, stderr := b.clove(append(append([]string{"run"}, rest...), "work/agent.py")...); status != 125 || !strings.Contains(stderr, "--on-ask") {
+			t.Errorf("%q: %d, %s", rest, status, stderr)
 		}
 	}
 }

@@ -35,7 +35,9 @@ func TestNetworkFlags(t *testing.T) {
 		{"--network public --net-connections 9 --net-rate 8 --net-bytes 7K", agent.NetworkPublic,
 			agent.Egress{Limits: agent.EgressLimits{Connections: 9, PerSecond: 8, Bytes: 7 << 10}}},
 	} {
-		spec := newBench(t).spec(append(strings.Fields(row.args), "--", "true")...)
+		b := newBench(t)
+		b.cloved() // keeps questions
+		spec := b.spec(append(strings.Fields(row.args), "--", "true")...)
 		if row.want.Limits == (agent.EgressLimits{}) {
 			row.want.Limits = agent.EgressLimits{Connections: 1024, PerSecond: 200}
 		}
@@ -49,8 +51,9 @@ func TestNetworkFlags(t *testing.T) {
 func TestNetworkAskIsAnAllowlistThatAsks(t *testing.T) {
 	for _, args := range []string{"--network ask", "--network allowlist --ask net", "--ask net", "--network ask --ask net", "--policy asks", "--policy asks --network ask", "--policy asks --allow example.com"} {
 		b := newBench(t)
+		b.cloved()
 		b.host.Policies = []string{b.host.Dir}
-		if err := os.WriteFile(filepath.Join(b.host.Dir, "asks.yaml"), []byte("version: 1\nname: asks\nnetwork: {mode: ask}\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(b.host.Dir, "asks.yaml"), []byte("version: 1\nname: asks\nnetwork: {mode: ask}\nwiden: {network.mode: it asks}\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if spec := b.spec(append(strings.Fields(args), "--", "true")...); spec.Network != agent.NetworkAllowlist || !slices.Equal(spec.Kernel.Asks, []string{agent.AskNet}) {

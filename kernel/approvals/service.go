@@ -233,7 +233,7 @@ func (a *Approvals) respond(c *service.Call, p api.ApprovalRespondParams) (resul
 		return result, out, api.Failure(api.CodeConflict, "clove approvals show "+r.ID, "the question %s is %s", r.ID, cmp.Or(over(r, c.Now), r.State))
 	case p.Digest != r.Digest:
 		return result, out, api.Failure(api.CodeConflict, "look at it again: clove approvals show "+r.ID, "the answer is for another question")
-	case p.ForMS != 0 && kinds[r.Kind].calls:
+	case p.ForMS != 0 && p.Allow && kinds[r.Kind].calls:
 		return result, out, api.Failure(api.CodeParams, "leave the time out", "what %s is asked for is done once", r.ID)
 	case r.answeredBy(by.UID):
 		return result, out, api.Failure(api.CodeConflict, "another user must answer too", "user %d has answered it", by.UID)

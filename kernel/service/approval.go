@@ -129,8 +129,8 @@ func (e *Engine) Answered(q Question) error {
 	if a == nil { // its supervisor comes back, or the run has ended
 		return nil
 	}
-	return e.answers.carry(q, e.slow(q), func() error {
-		err := e.carryOut(a.run, q, nil)
+	return e.answers.carry(q, slow(e, q), func() error {
+		err := carryOut(e, a.run, q, nil)
 		if err == nil || e.answers.context.Err() != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (e *Engine) Answered(q Question) error {
 		case api.CodeStorage, api.CodeBusy, api.CodeInternal, api.CodeDraining, api.CodeCancelled: // it stays open, and is tried again
 			return err
 		default:
-			return e.carryOut(a.run, q, fault) // what was written before the refusal was not kept
+			return carryOut(e, a.run, q, fault) // what was written before the refusal was not kept
 		}
 	})
 }
@@ -146,11 +146,11 @@ func (e *Engine) Answered(q Question) error {
 // carryOut does a call that people have approved, or keeps the refusal as its answer. The stages
 // before the question are passed once more: a grant may have been revoked meanwhile. What takes long is prepared anew:
 // nothing is kept ready while people think.
-func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) error {
+func carryOut(e *Engine, run agent.Run, name Question, refusal *api.Error) error {
 	if err := e.Room(); err != nil {
 		return err
 	}
-	work, drop, err := e.readied(run, name, refusal)
+	work, drop, err := readied(e, run, name, refusal)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 		if err != nil || q == nil {
 			return err
 		}
-		w, err := e.stored(run, *q)
+		w, err := stored(e, run, *q)
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (e *Engine) deny(c *Call, refusal *api.Error) error {
 }
 
 // stored makes the call of a question anew.
-func (e *Engine) stored(run agent.Run, q question) (*waiter, error) {
+func stored(e *Engine, run agent.Run, q question) (*waiter, error) {
 	m, served := e.methods[q.Method]
 	if !served {
 		return nil, noMethod(false, q.Method)

@@ -71,7 +71,7 @@ func refusedByPeople(why string) error {
 }
 
 // slow reports whether the call of a question works before its transaction, which may take long.
-func (e *Engine) slow(name Question) (is bool) {
+func slow(e *Engine, name Question) (is bool) {
 	_ = e.Read(func(tx *store.KernelTx) error { // what cannot be read is not done either
 		q, err := Questions.Get(tx, questionKey(name.Run, name.ID))
 		is = err == nil && q != nil && e.methods[q.Method].prepare != nil
@@ -82,7 +82,7 @@ func (e *Engine) slow(name Question) (is bool) {
 
 // readied does the work of an allowed call that comes before its transaction. It returns none where there is nothing
 // to do. drop takes it back.
-func (e *Engine) readied(run agent.Run, name Question, refusal *api.Error) (work any, drop func(), err error) {
+func readied(e *Engine, run agent.Run, name Question, refusal *api.Error) (work any, drop func(), err error) {
 	drop = func() {}
 	var w *waiter
 	if refusal == nil {
@@ -91,7 +91,7 @@ func (e *Engine) readied(run agent.Run, name Question, refusal *api.Error) (work
 			if err != nil || q == nil || e.methods[q.Method].prepare == nil {
 				return err
 			}
-			if w, err = e.stored(run, *q); err != nil {
+			if w, err = stored(e, run, *q); err != nil {
 				return err
 			}
 			w.call.Tx, w.call.Now = tx, e.now()

@@ -13,7 +13,7 @@ import (
 )
 
 // question is what people see of a child that no grant covers: all that it would have.
-func (s *Spawn) question(c *service.Call, p api.SpawnParams, made *Prepared) (q service.Asking, err error) {
+func question(s *Spawn, c *service.Call, p api.SpawnParams, made *Prepared) (q service.Asking, err error) {
 	m, err := s.granted(c, c, p.Manifest)
 	if err != nil {
 		return q, err

@@ -99,7 +99,10 @@ func (s *Spawn) Service() *service.Service {
 		service.Prepared(methods.ManifestAdd, service.Stages[api.ManifestAddParams]{}, s.prepareAdd, s.add, nil),
 		service.Read(methods.ManifestList, service.Stages[api.ManifestListParams]{}, s.list),
 		service.Write(methods.ManifestRemove, service.Stages[api.ManifestNameParams]{}, s.remove),
-		service.Asked(agent.AskSpawn, service.Prepared(agents.AgentSpawn, service.Stages[api.SpawnParams]{Covers: names, About: about}, s.prepare, s.spawn, s.drop), s.question),
+		service.Asked(agent.AskSpawn, service.Prepared(agents.AgentSpawn, service.Stages[api.SpawnParams]{Covers: names, About: about}, s.prepare, s.spawn, s.drop),
+			func(c *service.Call, p api.SpawnParams, made *Prepared) (service.Asking, error) {
+				return question(s, c, p, made)
+			}),
 		service.Read(agents.AgentList, service.Stages[api.ChildListParams]{}, s.childrenOf),
 		service.Read(agents.AgentTree, service.Stages[api.ChildListParams]{}, s.tree),
 		service.Wait(agents.AgentWait, service.Stages[api.ChildParams]{}, awaited, s.wait),
