@@ -36,9 +36,13 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	l.denials.close(l.runtime.withStore)
 	if l.pipes != nil {
 		l.pipes.mail.hurry(seen.cause == causeNone)
+		// What was held while a person was asked comes last, and still needs the raw mode; ctrl-c ends the wait for it.
+		given := time.AfterFunc(time.Second, seen.terminal.restore)
 		l.pipes.drain(signals.incoming)
+		given.Stop()
 		seen.output = l.pipes.written.Load()
 	}
+	seen.terminal.restore()
 	// gofail: var finishKilled string
 	// failpoint(finishKilled, "")
 

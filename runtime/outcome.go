@@ -16,11 +16,12 @@ import (
 // outcome is what the supervisor saw. One pure function, judge, turns it into
 // the record's ending, so that every ending can be tested as a table row.
 type outcome struct {
-	cause      cause // what clove itself did to end the run, first one only
-	code       int   // the agent's exit code, when it exited
-	signal     int   // the signal that ended it; 0: it exited
-	exitKnown  bool  // clove-init reported how the agent ended
-	startError error // a launch step failed
+	terminal   *terminal // to be given back when the output is drained; nil: none
+	cause      cause     // what clove itself did to end the run, first one only
+	code       int       // the agent's exit code, when it exited
+	signal     int       // the signal that ended it; 0: it exited
+	exitKnown  bool      // clove-init reported how the agent ended
+	startError error     // a launch step failed
 	execFailed *execFailure
 	launched   bool // the agent executed
 	oomKills   int64

@@ -38,7 +38,7 @@ func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct
 	if s.noting != nil {
 		s.onNoted(<-s.noting)
 	}
-	s.terminal.restore()
+	s.seen.terminal = s.terminal
 	return s.seen
 }
 

@@ -53,7 +53,7 @@ func TestNetworkAskIsAnAllowlistThatAsks(t *testing.T) {
 		b := newBench(t)
 		b.cloved()
 		b.host.Policies = []string{b.host.Dir}
-		if err := os.WriteFile(filepath.Join(b.host.Dir, "asks.yaml"), []byte("version: 1\nname: asks\nnetwork: {mode: ask}\nwiden: {network.mode: it asks}\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(b.host.Dir, "asks.yaml"), []byte("version: 1\nname: asks\nnetwork: {mode: ask}\nwiden: {network.mode: it asks, ask: it asks}\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if spec := b.spec(append(strings.Fields(args), "--", "true")...); spec.Network != agent.NetworkAllowlist || !slices.Equal(spec.Kernel.Asks, []string{agent.AskNet}) {
