@@ -109,7 +109,7 @@ type ApprovalGetParams struct {
 // ApprovalListParams chooses questions. Empty fields choose all that the caller may see.
 type ApprovalListParams struct {
 	State ApprovalState `json:"state,omitempty"`
-	Run   agent.ID      `json:"run,omitempty"`
+	Run   string        `json:"run,omitempty"`   // name or id
 	After string        `json:"after,omitempty"` // where the last answer ended
 }
 

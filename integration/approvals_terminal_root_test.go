@@ -240,7 +240,7 @@ func TestAQuestionEndsWithItsRun(t *testing.T) {
 	for _, flags := range [][]string{nil, {"-t"}} {
 		p := newPty(h)
 		before := p.mode()
-		p.run(append(flags, "--network", "ask", "--", "sh", "-c", getAPI+" & sleep 2; echo last")...)
+		p.run(append(flags, "--network", "ask", "--", "sh", "-c", "("+getAPI+") & sleep 2; echo last")...)
 		p.code()
 		p.shows("last")
 		if status := p.ends(); status != 0 {

@@ -69,7 +69,7 @@ func diagRequest(proto int, client, target netip.AddrPort) []byte {
 	m = binary.BigEndian.AppendUint16(m, destination.Port())
 	m = append(m, sixteen(source.Addr())...)
 	m = append(m, sixteen(destination.Addr())...)
-	m = native.AppendUint32(m, 0)        // on any interface
+	m = native.AppendUint32(m, 0)    // on any interface
 	return append(m, noCookie[:]...) // whatever its cookie is
 }
 

@@ -180,11 +180,12 @@ func (a *Approvals) named(c *service.Call, id string) (*Row, error) {
 
 func (a *Approvals) list(c *service.Call, p api.ApprovalListParams) (result api.ApprovalListResult, out service.Outcome, err error) {
 	below := ""
-	if p.Run != "" {
-		below = store.RunKey(p.Run, "")
+	id := agent.ID(p.Run)
+	if id.Valid() {
+		below = store.RunKey(id, "")
 	}
 	result.Approvals, result.Next, err = part(c.Tx, below, p.After, func(r *Row) bool {
-		return a.sees(c, r) && (p.State == "" || r.State == p.State)
+		return a.sees(c, r) && (p.State == "" || r.State == p.State) && (p.Run == "" || id.Valid() || r.Agent == p.Run)
 	})
 	return result, out, err
 }

@@ -1122,6 +1122,7 @@ export interface ApprovalGetParams {
 /** Chooses questions. Empty fields choose all that the caller may see. */
 export interface ApprovalListParams {
   state?: string;
+  /** name or id */
   run?: string;
   /** where the last answer ended */
   after?: string;

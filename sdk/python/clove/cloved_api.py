@@ -3133,6 +3133,7 @@ class ApprovalMethods:
         following part.
 
         Args:
+            run: name or id
             after: where the last answer ended
         """
         params = {"state": state, "run": run, "after": after}
