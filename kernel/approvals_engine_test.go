@@ -184,9 +184,9 @@ func TestNothingIsSwappedForAChild(t *testing.T) {
 	f.add("helper", changed)
 	evil.Key = "other"
 	second := f.spawning(evil)
-	f.asked(2)
-	_, err := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: f.asked(2)[0].Digest, Allow: true})
-	_, also := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: f.asked(2)[1].Digest, Allow: true})
+	both := f.asked(2)
+	_, err := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: both[0].Digest, Allow: true})
+	_, also := f.responds(1000, api.ApprovalRespondParams{ID: q.ID, Digest: both[1].Digest, Allow: true})
 	if (err == nil) == (also == nil) { // one of them is the question's own
 		t.Errorf("%v, %v", err, also)
 	}
