@@ -127,7 +127,7 @@ func TestAnAnswerElsewhereTakesTheQuestionOff(t *testing.T) {
 	h, d, n := asksIn(t, groupName, false)
 	for _, flags := range [][]string{nil, {"-t"}} {
 		p := newPty(h)
-		p.run(append(flags, "--network", "ask", "--", "sh", "-c", getAPI)...)
+		p.run(append(flags, "--network", "ask", "--", "sh", "-c", getAPI+"; sleep 5")...) // the answer comes before the end
 		p.code()
 		d.ok("approvals", "allow", d.question(t).ID)
 		p.shows("allowed by user 0")

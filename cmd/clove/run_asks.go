@@ -146,8 +146,11 @@ func (a *asking) put(ctx context.Context, q api.Approval) {
 }
 
 func (a *asking) show(ctx context.Context, q api.Approval) {
-	ctx, gone := context.WithCancelCause(ctx)
+	asks := ctx
+	ctx, gone := context.WithCancelCause(context.WithoutCancel(asks))
 	defer gone(nil)
+	// What asks ends with the answer too, which is told first.
+	defer context.AfterFunc(asks, func() { time.AfterFunc(time.Second, func() { gone(errNothingAsks) }) })()
 	defer context.AfterFunc(a.ctx, func() { gone(errRunEnded) })()
 	go func() {
 		if now, err := a.answers.Answered(ctx, q.ID); err == nil {
@@ -194,7 +197,11 @@ func (a *asking) watch(ctx context.Context, gone context.CancelCauseFunc) {
 	}
 }
 
-var errRunEnded = errors.New("the run has ended")
+// Why a question is taken off.
+var (
+	errRunEnded    = errors.New("the run has ended")
+	errNothingAsks = errors.New("nothing waits for the answer any more")
+)
 
 // outcome says how a question was answered elsewhere.
 func outcome(q api.Approval) string {
