@@ -52,16 +52,24 @@ func checkOnAsk(s Spec) error {
 	case k.OnAsk == "" || len(k.Asks) == 0:
 		return wrong("kernel.on_ask", "use --ask, --on-ask and --on-ask-key together", "there is nothing to answer, or nothing that answers")
 	case !filepath.IsAbs(k.OnAskKey) || filepath.Clean(k.OnAskKey) != k.OnAskKey:
-		return wrong("kernel.on_ask_key", "name a file of yours from the root on, which nobody else may read: --on-ask-key FILE", "%.256q is no absolute path", k.OnAskKey)
+		return wrong("kernel.on_ask_key", "name a file that only you may read, by its whole path: --on-ask-key /PATH/FILE", "%.256q is no absolute path", k.OnAskKey)
 	}
+	if dir := s.ShownFrom(k.OnAskKey); dir != "" {
+		return wrong("kernel.on_ask_key", "keep it where the agent sees nothing", "the agent could read the key: it lies in %.256s", dir)
+	}
+	return checkText("kernel.on_ask_key", k.OnAskKey, calloutMost)
+}
+
+// ShownFrom is the workspace or the source of a mount in which a path of the host lies; empty: the agent is shown none.
+func (s Spec) ShownFrom(path string) string {
 	shown := []string{s.Files.Workspace}
 	for _, bind := range s.Files.Binds {
 		shown = append(shown, bind.Source)
 	}
 	for _, dir := range shown {
-		if dir != "" && (k.OnAskKey == dir || strings.HasPrefix(k.OnAskKey, strings.TrimSuffix(dir, "/")+"/")) {
-			return wrong("kernel.on_ask_key", "keep it where the agent sees nothing", "the agent could read the key: it lies in %.256s", dir)
+		if dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")) {
+			return dir
 		}
 	}
-	return checkText("kernel.on_ask_key", k.OnAskKey, calloutMost)
+	return ""
 }

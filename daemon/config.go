@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,7 +68,7 @@ type Config struct {
 	Policies string `json:"policies"`
 	// Approvers are users, by name in /etc/passwd or by number, who may see and answer the questions of all users'
 	// runs (docs/approvals.md): none. Root, and the owner of a run, always may.
-	Approvers []string `json:"approvers"`
+	Approvers Approvers `json:"approvers"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
 }
@@ -90,7 +91,7 @@ type UserLimits struct {
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
-		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Approvers: []string{}, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Approvers: Approvers{}, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
@@ -167,32 +168,40 @@ func (c Config) check() error {
 			return err
 		}
 	}
-	if _, err := numbersOf(c.Approvers); err != nil {
-		return err
-	}
 	_, err := level(c.LogLevel)
 	return err
 }
 
-// numbersOf finds users by their names or numbers.
-func numbersOf(users []string) (numbers []uint32, err error) {
-	for _, user := range users {
-		if uid, _, found := host.User("/", user); found {
-			numbers = append(numbers, uid)
-		} else if n, err := strconv.ParseUint(user, 10, 32); err == nil {
-			numbers = append(numbers, uint32(n))
-		} else {
-			return nil, fmt.Errorf("approvers: %.64q is no user of /etc/passwd; use the number of one", user)
-		}
+// Approvers are numbers of users. A document names each by its name or number.
+type Approvers []uint32
+
+// UnmarshalJSON reads names and numbers. An error names the one that is no user.
+func (a *Approvers) UnmarshalJSON(text []byte) error {
+	var users []any
+	if err := json.Unmarshal(text, &users); err != nil {
+		return fmt.Errorf("write a list of users: %w", err)
 	}
-	return numbers, nil
+	*a = Approvers{}
+	for _, user := range users {
+		name := fmt.Sprint(user)
+		if number, is := user.(float64); is {
+			name = strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		uid, _, found := host.User("/", name)
+		if !found {
+			n, err := strconv.ParseUint(name, 10, 32)
+			if err != nil {
+				return &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("%.64q is no user of /etc/passwd", name), Hint: "write the number of a user"}
+			}
+			uid = uint32(n)
+		}
+		*a = append(*a, uid)
+	}
+	return nil
 }
 
 // approves reports whether a user may answer questions of all runs.
-func (c Config) approves(uid uint32) bool {
-	numbers, err := numbersOf(c.Approvers)
-	return err == nil && slices.Contains(numbers, uid)
-}
+func (c Config) approves(uid uint32) bool { return slices.Contains(c.Approvers, uid) }
 
 // minLogCap leaves space for a few of the longest lines.
 const minLogCap = 64 << 10

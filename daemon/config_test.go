@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +109,19 @@ func TestReloadKeepsWhatWorks(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("starts_at_once: nonsense"), 0o600))
 	if err := r.d.Reload(); err == nil || r.d.config().StartsAtOnce != 7 {
 		t.Errorf("%v, %+v", err, r.d.config())
+	}
+}
+
+// TestApproversAreUsers: a name and a number are the same, with and without quotes, and what is neither is refused.
+func TestApproversAreUsers(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "approvers: [root, 4294967294, \"12\"]\n")
+	if want := (Approvers{0, 4294967294, 12}); err != nil || !slices.Equal(c.Approvers, want) || !c.approves(12) || c.approves(13) {
+		t.Errorf("%v, %v", c.Approvers, err)
+	}
+	for _, text := range []string{"[no-such-user]", "[-1]", "[1.5]", "[4294967296]", "root", "[[root]]"} {
+		if c, err := load(t, "approvers: "+text+"\n"); err == nil {
+			t.Errorf("%s: %v", text, c.Approvers)
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +83,8 @@ const (
 
 // readAskKey reads the key of a run's owner with the owner's rights, and refuses one that others may read. A line feed at
 // its end is no part of it.
-func readAskKey(owner agent.Owner, path string) (key []byte, err error) {
+func readAskKey(owner agent.Owner, spec agent.Spec) (key []byte, err error) {
+	path := spec.Kernel.OnAskKey
 	defer func() {
 		if err != nil {
 			err = &agent.Error{Kind: agent.KindInvalid, Step: "--on-ask-key", Message: "cannot use the key", Err: err,
@@ -94,10 +97,34 @@ func readAskKey(owner agent.Owner, path string) (key []byte, err error) {
 	}
 	defer thread.Close()
 	err = thread.Do(func() error {
-		key, err = readOwn(owner, path)
+		if key, err = readOwn(owner, path); err == nil {
+			err = checkHidden(spec, path)
+		}
 		return err
 	})
 	return key, err
+}
+
+// checkHidden refuses a key that the agent is shown, wherever links lead.
+func checkHidden(spec agent.Spec, path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	behind := func(dir string) string {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return real
+		}
+		return dir // the owner cannot go there, and the key is not there either
+	}
+	spec.Files.Workspace, spec.Files.Binds = behind(spec.Files.Workspace), slices.Clone(spec.Files.Binds)
+	for i := range spec.Files.Binds {
+		spec.Files.Binds[i].Source = behind(spec.Files.Binds[i].Source)
+	}
+	if dir := spec.ShownFrom(real); dir != "" {
+		return fmt.Errorf("the agent could read it: %s is %s, which lies in %s", path, real, dir)
+	}
+	return nil
 }
 
 func readOwn(owner agent.Owner, path string) ([]byte, error) {
@@ -155,7 +182,7 @@ func (c *callouts) asked(a api.Approval, respond func(context.Context, api.Appro
 func (c *callouts) answer(a api.Approval, text []byte, respond func(context.Context, api.ApprovalRespondParams) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, callout.Patience)
 	defer cancel()
-	key, err := readAskKey(c.owner, c.spec.Kernel.OnAskKey)
+	key, err := readAskKey(c.owner, c.spec)
 	var reply ApprovalReply
 	if err == nil {
 		decoder := json.NewDecoder(bytes.NewReader(text))

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +121,29 @@ func TestTheAnswerOfACommandIsBrought(t *testing.T) {
 		}
 		if !got.Command || got.ID != a.ID || (got.Fault == "") != (fault == "") || !strings.Contains(got.Fault, fault) || got.Fault != "" && got.Allow {
 			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// A key that the agent is shown behind a link is refused. The control is the comparison of the paths alone.
+func TestTheKeyIsNotBehindALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shown, links := filepath.Join(dir, "shown"), filepath.Join(dir, "links")
+	if err := errors.Join(os.Mkdir(shown, 0o700), os.Symlink(shown, links), os.WriteFile(filepath.Join(shown, "key"), askKey, 0o600), os.WriteFile(filepath.Join(dir, "key"), askKey, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ bind, key string }{{shown, filepath.Join(links, "key")}, {links, filepath.Join(shown, "key")}} {
+		var spec agent.Spec
+		spec.Files.Binds = []agent.Bind{{Source: row.bind, Target: "/data"}}
+		if dir := spec.ShownFrom(row.key); dir != "" {
+			t.Errorf("control: %s", dir)
+		}
+		if err := checkHidden(spec, row.key); err == nil || !strings.Contains(err.Error(), "the agent could read it") {
+			t.Errorf("%+v: %v", row, err)
+		}
+		if err := checkHidden(spec, filepath.Join(dir, "key")); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (l *launch) attach() error {
 	removed := func() bool { return l.runtime.removed(l.spec) }
 	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, standings: make(chan api.Standing, 1), refusals: l.refusals, shadow: l.shadow, callouts: newCallouts(l.spec, l.streams, commands, removed), sent: map[string]int64{}, asked: l.streams.Asked}
 	if l.spec.Kernel.OnAsk != "" {
-		if _, err := readAskKey(l.streams.Owner, l.spec.Kernel.OnAskKey); err != nil {
+		if _, err := readAskKey(l.streams.Owner, l.spec); err != nil {
 			cancel()
 			return err
 		}

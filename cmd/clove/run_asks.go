@@ -45,15 +45,23 @@ const questionsMost = 64
 // refusedFor is how long n holds: programs try again at once, and are not asked about then.
 const refusedFor = time.Minute
 
-// words are what a person may type at the terminal.
-var words = []struct {
+// word is what a person may type at the terminal.
+type word struct {
 	prompt.Answer
 	params api.ApprovalRespondParams
-}{
+}
+
+// words are those about a connection. What a yes does once, such as adding to a budget, has no others than yesOrNo.
+var words = []word{
 	{prompt.Answer{Word: "y", Means: "allow this once", Yes: true}, api.ApprovalRespondParams{Allow: true, Once: true}},
 	{prompt.Answer{Word: "run", Means: "allow to the end of the run", Yes: true}, api.ApprovalRespondParams{Allow: true}},
 	{prompt.Answer{Word: "n", Means: "refuse for a minute"}, api.ApprovalRespondParams{ForMS: refusedFor.Milliseconds()}},
 	{prompt.Answer{Word: "never", Means: "refuse, to the end of the run"}, api.ApprovalRespondParams{}},
+}
+
+var yesOrNo = []word{
+	{prompt.Answer{Word: "y", Means: "allow", Yes: true}, api.ApprovalRespondParams{Allow: true}},
+	{prompt.Answer{Word: "n", Means: "refuse"}, api.ApprovalRespondParams{}},
 }
 
 // asksHere makes the run's terminal a place of answers, if it has one and asks.
@@ -160,9 +168,13 @@ func (a *asking) show(ctx context.Context, q api.Approval) {
 	if a.over != nil {
 		go a.watch(ctx, gone)
 	}
-	question := prompt.Question{Lines: a.lines(q), Given: func(word string) error {
-		for _, w := range words {
-			if w.Word != word {
+	offered := yesOrNo
+	if q.Kind == api.ApproveNet {
+		offered = words
+	}
+	question := prompt.Question{Lines: a.lines(q), Given: func(typed string) error {
+		for _, w := range offered {
+			if w.Word != typed {
 				continue
 			}
 			p := w.params
@@ -176,7 +188,7 @@ func (a *asking) show(ctx context.Context, q api.Approval) {
 		}
 		return errors.New("that is none of the answers")
 	}}
-	for _, w := range words {
+	for _, w := range offered {
 		question.Answers = append(question.Answers, w.Answer)
 	}
 	a.terminal.Ask(ctx, question)

@@ -42,8 +42,8 @@ var agentsDirs = []string{"/etc/clove/agents", "/usr/share/clove/agents"}
 
 // own puts the caller's own directory of that name before the host's.
 func (h Host) own(name string, dirs ...string) []string {
-	config, set := h.Lookup("XDG_CONFIG_HOME")
-	if home, has := h.Lookup("HOME"); !set && has {
+	config, _ := h.Lookup("XDG_CONFIG_HOME") // empty means the same as none
+	if home, has := h.Lookup("HOME"); config == "" && has {
 		config = filepath.Join(home, ".config")
 	}
 	if filepath.IsAbs(config) {
