@@ -9,6 +9,7 @@ type Change struct {
 	Size   int64     `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32    `json:"mode"`             // the permission, setuid, setgid and sticky bits
 	Target RawString `json:"target,omitempty"` // what a symbolic link says, the commit of a ref
+	Sum    string    `json:"sum,omitempty"`    // of a file of the workspace, if it was asked for: equal sums, equal bytes
 	Was    string    `json:"was,omitempty"`    // the type of the file before, where it was another type
 	From   RawString `json:"from,omitempty"`   // the former path inside of a renamed directory
 	// ExecutedBy names the host program that executes the file without being asked, as git

@@ -43,10 +43,11 @@ const (
 	AskNet    = "net"    // connections that no rule covers
 	AskSpawn  = "spawn"  // children that no grant covers
 	AskBudget = "budget" // more of a budget that has paused the run
+	AskApply  = "apply"  // writing the agent's changes back to its workspace on the host
 )
 
 // Asks are the values of Kernel.Asks. KIND=N needs the yes of N users.
-var Asks = []string{AskNet, AskSpawn, AskBudget}
+var Asks = []string{AskNet, AskSpawn, AskBudget, AskApply}
 
 // AskHold is how long a connection is held for people's answer, unless Kernel.AskHold says something else, which is of
 // AskHoldLeast to AskHoldMost.
@@ -108,7 +109,7 @@ var metered = []string{"cpu_ms", "wall_ms", "write_bytes", "net_bytes"}
 
 // HasSocket reports whether the agent has a socket of its own.
 func (k Kernel) HasSocket() bool {
-	return k.Socket || k.HasStreams() || k.People(AskSpawn) > 0 || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
+	return k.Socket || k.HasStreams() || k.People(AskSpawn) > 0 || k.People(AskApply) > 0 || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
 		dimension, _, _ := strings.Cut(text, "=")
 		return !slices.Contains(metered, dimension)
 	})

@@ -34,6 +34,8 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "add --budget, for example cost=2usd, or leave budget out of --ask", "people are asked for more of a budget that is spent, and the run has none that pauses it")
 	case k.People(AskBudget) > 0 && k.AtEnd != "pause":
 		return wrong("kernel.asks", "use --at-end pause, or leave --at-end out", "people are asked about a budget that pauses the run, and at its end it does not")
+	case k.People(AskApply) > 0 && s.Files.Workspace == "":
+		return wrong("kernel.asks", "name a directory with --workspace, or leave apply out of --ask", "people are asked about changes of a workspace, and the run has none")
 	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
 		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
 	case k.AskHold != 0 && k.People(AskNet) == 0:

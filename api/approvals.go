@@ -14,6 +14,7 @@ const (
 	ApproveNet    ApprovalKind = "net"    // a connection that no rule covers
 	ApproveSpawn  ApprovalKind = "spawn"  // a child that no grant covers
 	ApproveBudget ApprovalKind = "budget" // more of a budget that has paused the run
+	ApproveApply  ApprovalKind = "apply"  // writing an agent's changes back to its workspace on the host
 )
 
 // ApprovalState is how far a question is.
@@ -44,6 +45,7 @@ type Approval struct {
 	Also      string           `json:"also,omitempty"`        // what else the same yes would allow
 	Rule      string           `json:"rule,omitempty"`        // what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
 	Budget    *ApprovalBudget  `json:"budget,omitempty"`      // of kind budget
+	Changes   *ApprovalChanges `json:"changes,omitempty"`     // of kind apply
 	Needed    int              `json:"needed,omitempty"`      // so many users must say yes; absent: one
 	Digest    string           `json:"digest"`                // of all of the above but the state
 	Asked     time.Time        `json:"asked" col:"AGE,age"`   // when
@@ -65,6 +67,13 @@ type ApprovalBudget struct {
 	More      int64     `json:"more"`             // that a yes adds to what is granted
 	Since     time.Time `json:"since,omitzero"`   // when the period began
 	Until     time.Time `json:"until,omitzero"`   // when it ends, and with it the question; absent: the budget has no period
+}
+
+// ApprovalChanges are the changes that people were asked to have written back. run.diff with the same paths gives them
+// with the same digest, unless they are others by now.
+type ApprovalChanges struct {
+	Paths  agent.RawStrings `json:"paths,omitempty"` // inside; absent: all of the workspace
+	Digest string           `json:"digest"`
 }
 
 // ApprovalAnswer is the answer of one user.

@@ -15,6 +15,8 @@ type DiffParams struct {
 	// run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all
 	// changes, without contents.
 	Paths agent.RawStrings `json:"paths,omitempty"`
+	// Contents asks for them without Paths, those of the workspace.
+	Contents bool `json:"contents,omitempty"`
 }
 
 // ApplyParams writes a run's workspace back to the host.
@@ -25,8 +27,8 @@ type ApplyParams struct {
 	// Paths inside choose the changes of these files, and of all below them, with the new
 	// folders that hold them. Absent: all. A path that nothing changed is an error.
 	Paths agent.RawStrings `json:"paths,omitempty"`
-	// Digest is the one that run.diff gave for what the caller looked at: where
-	// the workspace's changes are others by now, nothing is applied. Absent: apply
+	// Digest is the one that run.diff gave for what the caller looked at, all or the same paths: where
+	// the workspace's changes are others by now, in their contents too, nothing is applied. Absent: apply
 	// whatever there is.
 	Digest string `json:"digest,omitempty"`
 	// AllowExecutableConfig applies also files with an executed_by, because a program of the
@@ -51,6 +53,20 @@ type DiffResult struct {
 	// Digest stands for the changes of the workspace that were listed, the only ones that can
 	// be applied.
 	Digest string `json:"digest"`
+}
+
+// OwnApplyParams ask people to write an agent's changes back to its workspace on the host.
+type OwnApplyParams struct {
+	Paths agent.RawStrings `json:"paths,omitempty"` // as in run.apply
+	Why   string           `json:"why,omitempty"`   // people see it; at most 1024 bytes
+	Keyed
+}
+
+// OwnApplyResult counts what was written, and names what was not.
+type OwnApplyResult struct {
+	Applied int           `json:"applied"`
+	Refused int           `json:"refused"`
+	Left    []CollectLeft `json:"left"` // the first of those that were refused
 }
 
 // ApplyResult counts the notifications.

@@ -182,7 +182,7 @@ func (r *rig) CopyChanges(context.Context, runtime.Reading, io.Writer) (runtime.
 
 func (r *rig) CopyKept(context.Context, string, string, io.Writer) error { return nil }
 
-func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
+func (r *rig) ApplyChanges(context.Context, runtime.Reading, func(all, chosen []agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
 	return nil, nil
 }
 func (r *rig) Clean() ([]runtime.Problem, error) {

@@ -34,7 +34,7 @@ type sandboxes interface {
 	RemoveHome(ref string, uid uint32) error
 	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
 	CopyChanges(ctx context.Context, reading runtime.Reading, to io.Writer) (runtime.Copied, error)
-	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func(all, chosen []agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 }
 
 // maxChangeBytes bounds what cloved holds of a list of changes in memory: an
@@ -56,7 +56,7 @@ func (l layers) methods() []handler {
 // diff sends what a run changed, as notifications.
 func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
-	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths, Contents: p.Contents, Sums: true}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
@@ -76,11 +76,11 @@ func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 // apply writes the workspace's changes back as the caller.
 func (l layers) apply(c *request, p api.ApplyParams) (api.ApplyResult, error) {
 	var changes []agent.Change
-	failure := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
+	failure := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths, Sums: p.Digest != ""}, func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(all, chosen []agent.Change) (runtime.Consent, error) {
 			// Compared while the agent is frozen: it cannot change its files between
 			// this and the writing.
-			if p.Digest != "" && p.Digest != digest(found) {
+			if p.Digest != "" && p.Digest != digest(all) && p.Digest != digest(chosen) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
 			return runtime.Consent{Apply: true, ExecutableConfig: p.AllowExecutableConfig, Instructions: p.AllowInstructions, Each: p.AllowExecutable}, nil
@@ -176,12 +176,13 @@ func atRest(run agent.Run) bool {
 	return run.State == agent.StateEnded || run.State == agent.StateQueued
 }
 
-// digest identifies the changes below the workspace.
+// digest identifies the changes below the workspace, with the bytes of files by their sums.
 func digest(changes []agent.Change) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	for _, change := range changes {
 		if strings.HasPrefix(string(change.Path), agent.WorkspaceDir+"/") || change.Type == "ref" {
+			change.Contents = nil
 			_ = encoder.Encode(change) // to a hash, of plain fields: it cannot fail
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/apply"
 	"clove.run/clove/kernel/approvals"
 	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/blobs"
@@ -67,6 +68,8 @@ type Config struct {
 	Event func(number uint64) (agent.RunEvent, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
+	// Changes are those of runs in their workspaces; nil: agents apply none.
+	Changes apply.Files
 	// Blobs is the directory of blobs, and Files has those of agents; without both, as in a run without cloved,
 	// bodies are in the store.
 	Blobs blobs.Dir
@@ -127,7 +130,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}

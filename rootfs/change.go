@@ -59,6 +59,8 @@ type Change struct {
 	Size   int64  // bytes of a regular file, else 0
 	Mode   uint32 // the permission, setuid, setgid and sticky bits
 	Target string // the target of a symbolic link, the commit of a ref
+	// Sum stands for the bytes of a file where Access.Sums asks for it: equal sums, equal bytes. Empty otherwise.
+	Sum string
 	// Was is the former type, if it was another one. A directory is gone with everything below it.
 	Was FileType
 	// From is the former path of a renamed directory, inside the sandbox.

@@ -48,6 +48,8 @@ type Access struct {
 	ListBytes int
 	// Contents are paths inside: what changed there and below is read, too.
 	Contents []string
+	// Sums are the prefixes of uppers in which all changed files are read for their Change.Sum.
+	Sums []string
 }
 
 // marks reads overlayfs attributes; unit tests have no privilege for them and replace it.
@@ -69,6 +71,7 @@ type differ struct {
 	changes []Change
 	moves   moves
 
+	sums        *sums             // nil: no file is read
 	judged      bool              // the host has a directory below: it may get the changes
 	parsedBytes int               // of files whose text was judged
 	dotFolders  map[string]string // new folders whose names begin with a dot, and why they are unknown; "": they are not
@@ -86,6 +89,9 @@ type view struct {
 func diffUpper(ctx context.Context, upper Upper, read marks, room *int, access Access) ([]Change, error) {
 	host := access.Host[upper.Prefix]
 	d := &differ{prefix: upper.Prefix, since: upper.Since, marks: read, room: room, paths: access.Contents, judged: upper.Lower != "", dotFolders: map[string]string{}}
+	if slices.Contains(access.Sums, upper.Prefix) {
+		d.sums = &sums{linked: map[uint64]string{}}
+	}
 	var err error
 	if d.upper, err = openBeneath(upper.Dir, 0, nil); err != nil {
 		return nil, err
@@ -165,7 +171,7 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	at := &place{differ: d, rel: rel, seen: *seen, upper: upper, lower: lower}
 	deeper, err := at.compareAll(ctx, names)
 	if err == nil && seen.hidden && lower != nil {
-		err = at.deleteHidden(names)
+		err = at.deleteHidden(ctx, names)
 	}
 	return deeper, err
 }
@@ -178,7 +184,7 @@ func gone(err error) bool {
 // list appends c if there is space. The space is an estimate of the memory that the list
 // takes.
 func (d *differ) list(c Change) error {
-	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target) + len(c.From); *d.room < 0 {
+	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target) + len(c.From) + len(c.Sum); *d.room < 0 {
 		return errTooMany
 	}
 	d.changes = append(d.changes, c)

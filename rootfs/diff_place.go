@@ -68,7 +68,7 @@ func (p *place) compare(ctx context.Context, name string) (isDir bool, below vie
 		return false, below, err
 	}
 	if whiteout {
-		return false, below, p.whitedOut(name, before, existed)
+		return false, below, p.whitedOut(ctx, name, before, existed)
 	}
 	isDir = fileType(now.Mode) == TypeDir
 	merged := isDir && existed && fileType(before.Mode) == TypeDir
@@ -83,7 +83,7 @@ func (p *place) compare(ctx context.Context, name string) (isDir bool, below vie
 		p.newFolder(name)
 	}
 	if !existed {
-		return isDir, below, p.unmatched(name, now)
+		return isDir, below, p.unmatched(ctx, name, now)
 	}
 	return isDir, below, p.differs(ctx, name, now, before)
 }
@@ -102,17 +102,17 @@ func (p *place) differs(ctx context.Context, name string, now, before unix.Stat_
 		err = p.judge(&c, name)
 	}
 	if err == nil {
-		err = p.addContents(&c, name, &now, &before)
+		err = errors.Join(p.addSum(ctx, &c, name, now), p.addContents(&c, name, &now, &before))
 	}
 	return errors.Join(err, p.list(c))
 }
 
 // whitedOut records a whiteout. If the lower file does not exist, the host has removed it
 // too, which is no change.
-func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
+func (p *place) whitedOut(ctx context.Context, name string, before unix.Stat_t, existed bool) error {
 	switch {
 	case existed:
-		return p.record(Deleted, p.lower, name, before)
+		return p.record(ctx, Deleted, p.lower, name, before)
 	case p.differ.lower == nil && p.moves.to[p.lowerRel(name)] == "":
 		return p.list(Change{Kind: Deleted, Path: p.sandboxPath(name)})
 	}
@@ -123,18 +123,18 @@ func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
 // "origin" attribute was copied up by the kernel, not made by the agent: it came from
 // another layer that the agent saw, or the host removed it since. For files the attribute
 // proves nothing: the agent may have renamed one.
-func (p *place) unmatched(name string, now unix.Stat_t) error {
+func (p *place) unmatched(ctx context.Context, name string, now unix.Stat_t) error {
 	if fileType(now.Mode) == TypeDir {
 		if _, copied, err := p.marks(p.upper, name, "origin"); copied || err != nil {
 			return err
 		}
 	}
-	return p.record(Added, p.upper, name, now)
+	return p.record(ctx, Added, p.upper, name, now)
 }
 
 // deleteHidden records what an opaque directory deletes: the lower entries that the upper
 // directory does not replace.
-func (p *place) deleteHidden(names []string) error {
+func (p *place) deleteHidden(ctx context.Context, names []string) error {
 	hidden, err := namesIn(p.lower)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (p *place) deleteHidden(names []string) error {
 		}
 		before, ok, err := p.differ.lower.statAt(p.lower, name)
 		if _, moved := p.moves.to[p.lowerRel(name)]; err == nil && ok && !moved {
-			err = p.record(Deleted, p.lower, name, before)
+			err = p.record(ctx, Deleted, p.lower, name, before)
 		}
 		if err != nil {
 			return err
@@ -171,14 +171,13 @@ func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
 }
 
 // record lists one change of name in dir, which st describes.
-func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
+func (p *place) record(ctx context.Context, kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
 	c, err := p.describe(kind, dir, name, st)
 	now, before := &st, (*unix.Stat_t)(nil)
 	if kind == Deleted {
 		now, before = nil, &st
-	}
-	if err == nil && kind != Deleted {
-		err = p.judge(&c, name)
+	} else if err == nil {
+		err = errors.Join(p.judge(&c, name), p.addSum(ctx, &c, name, st))
 	}
 	if err == nil {
 		err = p.addContents(&c, name, now, before)

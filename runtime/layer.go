@@ -25,8 +25,11 @@ type Reading struct {
 	// empty: the run's own. It is for what lies in lost/.
 	To string
 	// Paths choose what is applied, or listed with its contents (rootfs.Chosen); empty: all is
-	// applied, or listed without contents.
-	Paths []string
+	// applied, or listed without contents, unless Contents asks for those of the workspace.
+	Paths    []string
+	Contents bool
+	// Sums reads the changed files of the workspace for agent.Change.Sum.
+	Sums bool
 	// ListBytes bounds the list of changes; 0: what fits into memory.
 	ListBytes int
 }
@@ -49,11 +52,7 @@ func (r *Runtime) Apply(ref, to string, paths []string, confirm func([]rootfs.Ch
 	if err != nil {
 		return nil, err
 	}
-	return r.applyChanges(context.Background(), Reading{Run: run, To: to, Paths: paths}, func(changes []rootfs.Change) (Consent, error) {
-		chosen, err := ChosenOf(changes, paths)
-		if err != nil || len(chosen) == 0 {
-			return Consent{}, err
-		}
+	return r.applyChanges(context.Background(), Reading{Run: run, To: to, Paths: paths}, func(_, chosen []rootfs.Change) (Consent, error) {
 		return confirm(chosen), nil
 	})
 }
@@ -73,7 +72,9 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 		return chosenOf(nil, reading.Paths) // nothing was kept: nothing changed
 	}
 	err = r.read(ctx, reading, func(l *layerReader) error {
-		l.contents = reading.Paths
+		if l.contents = reading.Paths; len(l.contents) == 0 && reading.Contents {
+			l.contents = []string{agent.WorkspaceDir}
+		}
 		changes, err = l.changes(ctx, func(layer *rootfs.Layer) []rootfs.Upper { return layer.Uppers() })
 		return err
 	})
@@ -85,9 +86,12 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 
 // ApplyChanges writes the workspace's changes back to the host directory with
 // the rights of the user, as far as agree consents. It returns those that were
-// written and those that were refused, also beside an error.
-func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) (Consent, error)) ([]agent.Change, error) {
-	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(ChangesOf(found)) })
+// written and those that were refused, also beside an error. agree gets all changes of the workspace, and those that
+// Reading.Paths choose.
+func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func(all, chosen []agent.Change) (Consent, error)) ([]agent.Change, error) {
+	applied, err := r.applyChanges(ctx, reading, func(all, chosen []rootfs.Change) (Consent, error) {
+		return agree(ChangesOf(all), ChangesOf(chosen))
+	})
 	return ChangesOf(applied), err
 }
 
@@ -97,7 +101,7 @@ func ChangesOf(changes []rootfs.Change) []agent.Change {
 	out := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		out[i] = agent.Change{Kind: string(c.Kind), Path: agent.RawString(c.Path), Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: agent.RawString(c.Target), Was: string(c.Was), From: agent.RawString(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+			Target: agent.RawString(c.Target), Sum: c.Sum, Was: string(c.Was), From: agent.RawString(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
 			Lost: c.Lost, Refused: c.Refused, Contents: (*agent.ChangeContents)(c.Contents)}
 	}
 	return out
@@ -105,7 +109,7 @@ func ChangesOf(changes []rootfs.Change) []agent.Change {
 
 // applyChanges lists, asks for consent and writes while the layer stays open, so that what
 // is written is what was shown.
-func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
+func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(all, chosen []rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
 	if err := reading.direct(); err != nil {
 		return nil, err
 	}
@@ -126,14 +130,15 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		consent, err := agree(changes)
+		chosen, err := ChosenOf(changes, l.Paths)
+		if err != nil || len(chosen) == 0 {
+			return err
+		}
+		consent, err := agree(changes, chosen)
 		if err != nil || !consent.Apply {
 			return err
 		}
-		if changes, err = ChosenOf(changes, l.Paths); err != nil {
-			return err
-		}
-		applied, err = l.apply(ctx, consent.withhold(changes))
+		applied, err = l.apply(ctx, consent.withhold(chosen))
 		return err
 	})
 	return applied, err

@@ -95,6 +95,9 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 // access makes root read the layer, and the user the host's workspace and folders.
 func (l *layerReader) access() rootfs.Access {
 	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes, Contents: l.contents}
+	if l.Sums {
+		a.Sums = []string{agent.WorkspaceDir}
+	}
 	// Without an entry the host's side is read on the same thread, as root.
 	if l.For.UID != 0 {
 		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}

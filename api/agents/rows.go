@@ -50,6 +50,9 @@ var (
 	AgentCollect = api.Row[api.CollectParams, api.CollectResult]{Name: "agent.collect", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Copies what a run below the caller's has changed in its files to a path of the caller's, with the caller's rights: a live run, which is frozen while it is read, or one that has ended and whose layer is kept. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole. Deletions, devices, pipes, sockets and what the run itself may not read are left out, and named in the answer."}
 
+	AgentApply = api.Row[api.OwnApplyParams, api.OwnApplyResult]{Name: "agent.apply", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Asks people to write the run's changes back to its workspace on the host, and waits for them; the run was started with --ask apply. They are written as run.apply does, with the rights of the run's owner, if they are still exactly what people saw. What a program of the host's executes by itself, and what the next agent follows, is left out. It needs cloved."}
+
 	AgentFetch = api.Row[api.FetchParams, api.Nothing]{Name: "agent.fetch", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Copies a file or folder that a live run of the namespace keeps with its home to a path of the caller's: it is read with that run's rights through its own mount, and written with the caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe."}
 
@@ -212,6 +215,7 @@ var table = sync.OnceValue(func() api.Table {
 		AgentResult.Method(),
 		AgentCollect.Method(),
 		AgentFetch.Method(),
+		AgentApply.Method(),
 		GrantList.Method(),
 		GrantDerive.Method(),
 		GrantRevoke.Method(),

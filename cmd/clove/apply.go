@@ -106,10 +106,7 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	if err != nil {
 		return nil, err
 	}
-	// Only the workspace and its repository have a counterpart on the host.
-	found = slices.DeleteFunc(found, func(c rootfs.Change) bool {
-		return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") && c.Type != rootfs.TypeRef
-	})
+	found = ofWorkspace(found)
 	if found, err = runtime.ChosenOf(found, params.Paths); err != nil {
 		return nil, err
 	}
@@ -125,6 +122,13 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	params.Digest = seen.Digest
 	_, err = client.Each(ctx, d, methods.RunApply, params, collect(&done))
 	return done, err
+}
+
+// ofWorkspace are the changes that can be applied: only the workspace and its repository have a counterpart on the host.
+func ofWorkspace(changes []rootfs.Change) []rootfs.Change {
+	return slices.DeleteFunc(changes, func(c rootfs.Change) bool {
+		return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") && c.Type != rootfs.TypeRef
+	})
 }
 
 // insidePaths are paths of the workspace as they are inside.

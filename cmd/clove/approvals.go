@@ -27,7 +27,7 @@ func approvalsCommand() command {
 		task: "change", usage: "see what agents ask people, and answer",
 		verbs: []verb{
 			{line: "clove approvals list [--state STATE] [--run AGENT] [--json]", act: list(methods.ApprovalList).columns("ID", "STATE", "KIND", "AGENT", "WHAT", "AGE")},
-			{line: "clove approvals show [--json] ID", act: ask(methods.ApprovalGet).shows(showQuestion)},
+			{line: "clove approvals show [--json] ID", act: showApproval()},
 			{line: "clove approvals allow [--once] [--this-run] [--for TIME] [--always] [--policy POLICY] [--reason TEXT] [--json] ID", act: answer(true)},
 			{line: "clove approvals deny [--reason TEXT] [--json] ID", act: answer(false)},
 			{line: "clove approvals suggest [--run AGENT] [--json]", act: suggestRules()},

@@ -10,6 +10,9 @@ import (
 var yesTexts = map[api.ApprovalKind]func(a api.Approval) string{
 	api.ApproveNet:   func(a api.Approval) string { return "adds the rule --allow " + quoted(a.Rule) + " to this run" },
 	api.ApproveSpawn: func(api.Approval) string { return "starts it once" },
+	api.ApproveApply: func(a api.Approval) string {
+		return "writes them once, with the rights of user " + fmt.Sprint(a.Owner) + ", if they are still exactly these"
+	},
 	api.ApproveBudget: func(a api.Approval) string {
 		return "adds " + quoted(a.Rule) + " to " + budgetOf(a) + ", as clove budget raise does"
 	},

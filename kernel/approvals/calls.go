@@ -12,13 +12,13 @@ import (
 
 // Ask keeps the question about an agent's call. One that was refused before is not asked again.
 func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome, err error) {
-	made := Row{Call: c.Question().ID, Approval: api.Approval{Kind: api.ApprovalKind(q.Kind), What: q.What, Shown: q.Shown, Says: q.Says, Cost: q.Cost, Also: q.Also, Rule: q.Rule}}
+	made := Row{Call: c.Question().ID, Approval: api.Approval{Kind: api.ApprovalKind(q.Kind), What: q.What, Shown: q.Shown, Says: q.Says, Cost: q.Cost, Also: q.Also, Rule: q.Rule, Changes: q.Changes}}
 	size := len(q.What) + len(strings.Join(q.Shown, "")) + len(q.Cost) + len(q.Also) + len(q.Rule)
 	switch {
 	case !kinds[made.Kind].calls:
 		return out, api.Failure(api.CodeUnenforceable, "", "nothing asks people about %s", c.Method)
-	case size > whatMost:
-		return out, api.Failure(api.CodeParams, "make the request shorter", "people see all of it, and it has %d bytes instead of %d", size, whatMost)
+	case size > cmp.Or(kinds[made.Kind].shown, whatMost):
+		return out, api.Failure(api.CodeParams, "make the request shorter", "people see all of it, and it has %d bytes instead of %d", size, cmp.Or(kinds[made.Kind].shown, whatMost))
 	case len(q.Says) > reasonMost:
 		return out, api.Failure(api.CodeParams, "", "an agent's own words have at most %d bytes", reasonMost)
 	}

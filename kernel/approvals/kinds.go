@@ -12,6 +12,8 @@ import (
 type kind struct {
 	// calls says that it is a call of an agent's, which the engine keeps: what people allow is done once.
 	calls bool
+	// shown is how many bytes people see of a call at most; 0: whatMost.
+	shown int
 	// ask makes the question of a supervisor about a run; nil: the supervisor's words are the question.
 	ask func(a *Approvals, c *service.Call, run agent.Run) (Row, error)
 	// lasts is how long a question waits, unless it says something else; 0: lasts.
@@ -35,6 +37,7 @@ var kinds = map[api.ApprovalKind]kind{
 		},
 	},
 	api.ApproveSpawn: {calls: true, may: ownerOrRoot},
+	api.ApproveApply: {calls: true, may: ownerOrRoot, shown: changesMost},
 	api.ApproveBudget: {
 		ask: (*Approvals).askBudget, lasts: budgetLasts,
 		may: func(*Approvals, *Row, agent.Owner) error { return nil }, // Add refuses

@@ -21,6 +21,7 @@ const (
 	waitingMost = 32   // of a run
 	rowsMost    = 512  // of a run, answered ones included: the oldest of these go first
 	whatMost    = 8192 // bytes of what is asked
+	changesMost = 32 << 10 // bytes of a list of changes
 	detailMost  = 512  // bytes of what an event says of a question
 	reasonMost  = 1024 // bytes of a person's reason
 	inPart      = 32
@@ -133,7 +134,7 @@ func topic(id string) service.Topic { return service.Topic("approval/" + id) }
 // digest is that of what a person sees of a question.
 func digest(a api.Approval) string {
 	seen := api.Approval{ID: a.ID, Kind: a.Kind, Run: a.Run, Agent: a.Agent, Owner: a.Owner, Namespace: a.Namespace, What: a.What, Rule: a.Rule,
-		Shown: a.Shown, Says: a.Says, Cost: a.Cost, Also: a.Also, Budget: a.Budget, Needed: a.Needed}
+		Shown: a.Shown, Says: a.Says, Cost: a.Cost, Also: a.Also, Budget: a.Budget, Changes: a.Changes, Needed: a.Needed}
 	text, _ := json.Marshal(seen) // its fields have texts and numbers only
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])

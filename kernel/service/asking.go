@@ -21,13 +21,14 @@ type Asking struct {
 	Cost  string   // what it would cost; empty: nothing
 	Also  string   // what else a yes would allow; empty: nothing
 	Rule  string   // the rule that would have allowed it
+	Changes *api.ApprovalChanges // those that would be written back; nil: none
 	// Bound is the digest of what the call names and does not have in its parameters, such as a manifest. The call
 	// that is carried out has it (Call.Bound), and may do nothing else.
 	Bound string
 }
 
 // Asked is a method that people are asked about where no grant covers what an agent's call names, if the run's spec
-// says so: ask is one of agent.Asks. A call that would be refused for another reason is refused without a question:
+// says so: ask is one of agent.Asks. A method without Stages.Covers has no grants: people decide about each call. A call that would be refused for another reason is refused without a question:
 // first it is done in a transaction that is taken back. question says what is asked, with what was prepared. The
 // call that people have allowed needs no grant. It is prepared anew, and passes all other checks again.
 func Asked[P, W any](ask string, m Method, question func(*Call, P, W) (Asking, error)) Method {

@@ -35,6 +35,8 @@ type Call struct {
 	carried  bool            // by another call
 	activity *activity       // of the agent; nil: it is not ended for being idle
 	asks     bool            // people are asked where no grant covers it
+	// peopleOnly says that there are no grants for the method.
+	peopleOnly bool
 	// uncovered says that no grant covers the call, and that people are asked about it. approved says that they have
 	// allowed it, and bound is the digest that their answer holds for.
 	uncovered, approved bool
@@ -155,5 +157,5 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
 	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, parked: c.parked, digested: c.digested, prepared: c.prepared, engine: c.engine, activity: c.activity,
-		asks: c.asks, approved: c.approved, bound: c.bound}
+		asks: c.asks, peopleOnly: c.peopleOnly, approved: c.approved, bound: c.bound}
 }

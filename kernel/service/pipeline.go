@@ -62,6 +62,7 @@ func (w *waiter) known(r Request) (err error) {
 	if w.method, w.params, err = e.find(c.Caller, r); err == nil {
 		c.asks = w.method.asksAbout(c.Run)
 		c.declared, err = w.method.declare(w.params)
+		c.peopleOnly = w.method.ask != "" && len(c.declared.Covers) == 0
 	}
 	if err == nil && w.method.topic != nil {
 		w.topic = w.method.topic(c, w.params)

@@ -44,6 +44,13 @@ func (e *Engine) covered(c *Call) error {
 	if !c.Agent || c.approved {
 		return nil
 	}
+	if c.peopleOnly {
+		if !c.asks {
+			return api.Failure(api.CodeDenied, "", "people decide about %s, and the run asks none", c.Method)
+		}
+		c.uncovered = true
+		return nil
+	}
 	for _, what := range c.declared.Covers {
 		if e.config.Grants == nil {
 			return notServed(StageGrant)
