@@ -58,5 +58,6 @@ type Standing struct {
 	Spent   []Budget  `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
 	Metered []string  `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
 	Start   int       `json:"start,omitempty"`   // the number of the run's start, where it has just begun
+	Asking  []string  `json:"asking,omitempty"`  // the ids of questions about calls of its agent that wait for people
 	Notices []Notice  `json:"notices,omitempty"` // for the agent, new ones only
 }

@@ -157,6 +157,16 @@ func (s *Share) Answer(ctx context.Context, answer api.ApprovalRespondParams) er
 	}
 }
 
+// Asked waits for the answer to a question that stands.
+func (s *Share) Asked(ctx context.Context, id string, shown func(api.Approval)) (api.Approval, error) {
+	found, err := Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: id})
+	if err != nil || found.Approval.State != api.ApprovalWaits {
+		return found.Approval, err
+	}
+	shown(found.Approval)
+	return s.Answered(ctx, id)
+}
+
 // Answered waits until a question waits no more, also where cloved is away meanwhile.
 func (s *Share) Answered(ctx context.Context, id string) (api.Approval, error) {
 	for {

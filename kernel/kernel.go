@@ -231,6 +231,9 @@ func (k *Kernel) standing(tx *store.KernelTx, run agent.Run, now time.Time) (s a
 	if err != nil {
 		return s, until, err
 	}
+	if err = approvals.Standing(tx, run, &s); err != nil {
+		return s, until, err
+	}
 	until, err = budgets.Standing(tx, run, now, &s)
 	if until.IsZero() || !expires.IsZero() && expires.Before(until) {
 		until = expires

@@ -88,6 +88,16 @@ func (o *Own) Ask(ctx context.Context, question api.ApprovalAskParams, asked fun
 	return a, err
 }
 
+// Asked waits for the answer to a question that stands.
+func (o *Own) Asked(ctx context.Context, id string, asked func(api.Approval)) (api.Approval, error) {
+	a, err := o.approval(ctx, methods.ApprovalGet.Name, api.ApprovalGetParams{ID: id})
+	if err != nil || a.State != api.ApprovalWaits {
+		return a, err
+	}
+	asked(a)
+	return o.Answered(ctx, id)
+}
+
 // Answered waits until a question waits no more.
 func (o *Own) Answered(ctx context.Context, id string) (api.Approval, error) {
 	return o.approval(ctx, methods.ApprovalGet.Name, api.ApprovalGetParams{ID: id, Answered: true})

@@ -52,8 +52,13 @@ func (q *questions) answered(state api.ApprovalState) {
 // question asks people something about the run, and counts it if it had to wait for them.
 func (s *share) question(ctx context.Context, p api.ApprovalAskParams) (api.Approval, error) {
 	p.Run = s.run
+	return s.put(ctx, func(asked func(api.Approval)) (api.Approval, error) { return s.kernel.Ask(ctx, p, asked) })
+}
+
+// put shows a question where the run's questions are shown, counts it, and returns the answer.
+func (s *share) put(ctx context.Context, ask func(asked func(api.Approval)) (api.Approval, error)) (api.Approval, error) {
 	waited := false
-	answer, err := s.kernel.Ask(ctx, p, func(a api.Approval) {
+	answer, err := ask(func(a api.Approval) {
 		waited = true
 		s.questions.mu.Lock()
 		s.questions.sum.Questions++
@@ -65,11 +70,28 @@ func (s *share) question(ctx context.Context, p api.ApprovalAskParams) (api.Appr
 	})
 	if waited {
 		s.questions.answered(answer.State)
-		if p.Kind == api.ApproveNet {
+		if answer.Kind == api.ApproveNet {
 			s.questions.held()
 		}
 	}
 	return answer, err
+}
+
+// showCalls shows the questions about the agent's calls that are new.
+func (s *share) showCalls(asking []string) {
+	known := map[string]bool{}
+	for _, id := range asking {
+		known[id] = true
+		if s.shown[id] {
+			continue
+		}
+		go func() {
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			_, _ = s.put(ctx, func(asked func(api.Approval)) (api.Approval, error) { return s.kernel.Asked(ctx, id, asked) }) // it is answered elsewhere
+		}()
+	}
+	s.shown = known
 }
 
 // moreAsked is the question for more of the budget that has the run pause.

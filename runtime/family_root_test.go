@@ -46,6 +46,9 @@ func (unshared) Serve(ctx context.Context, _ agent.ID, _ *os.File) error { <-ctx
 func (unshared) Call(context.Context, agent.ID, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errors.New("no call is expected")
 }
+func (unshared) Asked(context.Context, string, func(api.Approval)) (api.Approval, error) {
+	return api.Approval{}, errors.New("unshared")
+}
 func (unshared) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
 	return api.Approval{}, nil
 }

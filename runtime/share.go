@@ -41,6 +41,7 @@ type share struct {
 	stoodNS  int64            // how long pauses that are over took
 	paused   bool             // the loop: a budget has the agent stand still
 	more     moreAsked        // the loop's
+	shown    map[string]bool  // the loop's: questions about calls that wait
 
 	mu   sync.Mutex    // standings is sent to by one at a time
 	news chan struct{} // closed by the next standing; nil: nothing waits for it. mu guards it

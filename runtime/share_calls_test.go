@@ -29,6 +29,9 @@ func (a answers) Call(_ context.Context, _ agent.ID, _ string, params json.RawMe
 func (a answers) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
 	return api.Approval{}, nil
 }
+func (a answers) Asked(context.Context, string, func(api.Approval)) (api.Approval, error) {
+	return api.Approval{}, nil
+}
 func (a answers) Meter(context.Context, agent.ID, int, map[string]int64) error { return nil }
 
 func (a answers) Serve(ctx context.Context, _ agent.ID, calls *os.File) error {

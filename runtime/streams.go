@@ -309,6 +309,9 @@ type Kernel interface {
 	// Ask puts a question about the run to people, and returns it with the answer, which may take long. asked gets
 	// it while it waits; it may be nil.
 	Ask(ctx context.Context, question api.ApprovalAskParams, asked func(api.Approval)) (api.Approval, error)
+	// Asked waits for the answer to a question about a call of the run's agent, which stands (api.Standing.Asking).
+	// asked gets it if it waits still.
+	Asked(ctx context.Context, id string, asked func(api.Approval)) (api.Approval, error)
 	// Answer brings the answer of the run's --on-ask, whose proof was checked.
 	Answer(ctx context.Context, answer api.ApprovalRespondParams) error
 	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.

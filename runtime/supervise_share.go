@@ -24,6 +24,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 		s.share.metered[dimension] = true
 	}
 	s.share.callouts.spent(now.Spent)
+	s.share.showCalls(now.Asking)
 	s.share.net = now.Net
 	s.grantNetwork()
 	var pause *api.Budget

@@ -41,6 +41,9 @@ func questionParts(a api.Approval) (lines []any) {
 		}
 		line("a yes %s, %s", text(a), also)
 	}
+	if a.Changes != nil && a.State == api.ApprovalWaits {
+		line("the changed lines: clove approvals show %s", a.ID)
+	}
 	if text := ruleTexts[a.Kind]; text != "" {
 		line(text, a.Agent, quoted(a.Rule))
 	}

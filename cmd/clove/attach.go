@@ -54,7 +54,15 @@ func (p sessions) attach(c *cli.Context) error {
 	// The end of this input does not end the agent's: another client may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult
-	if err := session.Answer(c.Context, &result, p.showOrLose); err != nil {
+	if err := session.Answer(c.Context, &result, func(piece api.SessionOutput) error {
+		if piece.Asked == nil {
+			return p.showOrLose(piece)
+		}
+		if !found.Run.Spec.Terminal { // or it would be drawn over the agent's program
+			launcher(p).reportAsked(c.Context, *piece.Asked)
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
 	// Leaving by keys is a success, whatever the agent does later.

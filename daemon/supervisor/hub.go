@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"sync"
 
 	"clove.run/clove/api"
@@ -70,6 +71,21 @@ func (h *hub) say(stream string, data []byte) {
 		// before it.
 		default:
 			l.lost += int64(len(data))
+		}
+	}
+}
+
+// asked tells every attached session of a question that waits for people.
+func (h *hub) asked(ctx context.Context, a api.Approval) {
+	if h.host != nil {
+		h.host.asked(ctx, a)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		select {
+		case l.pieces <- api.SessionOutput{Asked: &a}:
+		default: // clove approvals has it
 		}
 	}
 }

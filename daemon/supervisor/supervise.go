@@ -135,8 +135,9 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 			s.hub.host.await() // or it would find no run any more
 		}
 	}
+	streams.Asked = s.hub.asked
 	if s.hub.host != nil {
-		streams.HomeCopied, streams.Asked = s.hub.host.homeCopied, s.hub.host.asked
+		streams.HomeCopied = s.hub.host.homeCopied
 		streams.Denied, streams.Warned, streams.PausedFor = s.hub.host.denied, s.hub.host.warned, s.hub.host.paused
 		// Runtime handles them while it runs; one that comes later must not end this process.
 		signal.Notify(make(chan os.Signal, 1), hostSignals...)

@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // Ask keeps the question about an agent's call. One that was refused before is not asked again.
@@ -37,9 +38,23 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 	if r.Call != made.Call || r.State != api.ApprovalWaits {
 		return out, api.Failure(api.CodeDenied, "", "people refused the same before: %s", r.why())
 	}
-	out.Object = r.ID
+	out.Object, out.Changed = r.ID, append(out.Changed, r.Run)
 	a.due(&out, r)
 	return out, nil
+}
+
+// Standing adds the questions about calls that wait: the run's supervisor shows them where it shows its own.
+func Standing(tx *store.KernelTx, run agent.Run, s *api.Standing) error {
+	if len(run.Spec.Kernel.Asks) == 0 {
+		return nil
+	}
+	all, err := Waiting(tx, run.Spec.ID)
+	for _, r := range all {
+		if r.Call != "" {
+			s.Asking = append(s.Asking, r.ID)
+		}
+	}
+	return err
 }
 
 // Decided returns what people answered to the question about a call.
