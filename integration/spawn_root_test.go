@@ -155,7 +155,8 @@ time.sleep(1000)
 	if again := d.inspected(child); !again.Started.After(began) {
 		t.Errorf("control: it began at %s, and then at %s", began, again.Started)
 	}
-	until(t, "control: it says so", func() bool { return strings.Contains(d.ok("logs", child), "as added\n") })
+	// Each start says so when it has read the script.
+	until(t, "control: both starts say so", func() bool { return strings.Count(d.ok("logs", child), "as added\n") == 2 })
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "worker.py"), []byte("print('another', flush=True)"), 0o644); err != nil {
 		t.Fatal(err)
 	}
