@@ -151,12 +151,16 @@ time.sleep(1000)
 	d.ok("run", "-d", "--name", "lead", file)
 	child := d.running("lead", 1)[0].Run
 	began := d.inspected(child).Started
+	says := func(starts int) { // each when it has read the script
+		t.Helper()
+		until(t, fmt.Sprint("starts that say so: ", starts), func() bool { return strings.Count(d.ok("logs", child), "as added\n") == starts })
+	}
+	says(1)
 	d.ok("restart", "-t", "0", child)
 	if again := d.inspected(child); !again.Started.After(began) {
 		t.Errorf("control: it began at %s, and then at %s", began, again.Started)
 	}
-	// Each start says so when it has read the script.
-	until(t, "control: both starts say so", func() bool { return strings.Count(d.ok("logs", child), "as added\n") == 2 })
+	says(2)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "worker.py"), []byte("print('another', flush=True)"), 0o644); err != nil {
 		t.Fatal(err)
 	}
