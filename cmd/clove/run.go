@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/kernel"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
 
@@ -123,11 +124,16 @@ func (p launcher) settle(result resultFile, record agent.Record) (status int, er
 	return status, err
 }
 
-// launch runs the spec: root's here, others' by cloved. From here on signals are
+// launch runs the spec: root's here, others' by cloved, and root's that applies changes while it runs: cloved reads the
+// files of runs that it has started. From here on signals are
 // runtime's, which passes them to the agent, until ended is called with the record.
 func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *learning, ended func(agent.Record)) (agent.Record, error) {
 	p.displayFor(c)
-	if h.UID != 0 {
+	applies := spec.Kernel.People(agent.AskApply) > 0
+	if applies && lesson != nil {
+		return agent.Record{}, invalid(flagLearn, "leave apply out of --"+settings.Asks, "what a run uses is not learned while it applies changes")
+	}
+	if h.UID != 0 || applies {
 		return p.launchByCloved(c, spec, ended)
 	}
 	b, err := p.backend(c)

@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/settings"
 )
 
 // passedOn are the signals that a foreground run's agent gets, and endingOnes those of them
@@ -45,17 +46,24 @@ type foreground struct {
 	skip   context.CancelFunc // cancels enough
 }
 
-// launchByCloved is launch for a member of cloved's group. Two flags are refused:
+// launchByCloved is launch by cloved, as for each member of its group. Two flags are refused:
 // their output comes from the supervisor, which is another process here.
 func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+	root := os.Geteuid() == 0
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
+		if c.IsSet(flag) && root {
+			return agent.Record{}, invalid(flag, "leave apply out of --"+settings.Asks, "cloved runs what asks people about changes, and has no such output")
+		}
 		if c.IsSet(flag) {
 			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
 				Hint: "omit it: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
 		}
 	}
 	d, err := p.cloved(c)
-	if err != nil && agent.KindOf(err) == agent.KindNotFound {
+	switch {
+	case err != nil && agent.KindOf(err) == agent.KindNotFound && root:
+		err = needsCloved(settings.Asks, "cloved, which applies changes for an agent, does not run")
+	case err != nil && agent.KindOf(err) == agent.KindNotFound:
 		err = &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups, and cloved, which would do it for you, does not run",
 			Hint: "run it with sudo, or start cloved; the agent itself never runs as root"}
 	}

@@ -142,8 +142,6 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
 	case k.StdinFrom != "":
 		return needsCloved(settings.StdinFrom, "cloved, which keeps mail, does not run")
-	case k.People(agent.AskApply) > 0:
-		return needsCloved(settings.Asks, "cloved, which applies changes for an agent, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:

@@ -18,12 +18,12 @@ import (
 
 // Bounds of questions.
 const (
-	waitingMost = 32   // of a run
-	rowsMost    = 512  // of a run, answered ones included: the oldest of these go first
-	whatMost    = 8192 // bytes of what is asked
+	waitingMost = 32       // of a run
+	rowsMost    = 512      // of a run, answered ones included: the oldest of these go first
+	whatMost    = 8192     // bytes of what is asked
 	changesMost = 32 << 10 // bytes of a list of changes
-	detailMost  = 512  // bytes of what an event says of a question
-	reasonMost  = 1024 // bytes of a person's reason
+	detailMost  = 512      // bytes of what an event says of a question
+	reasonMost  = 1024     // bytes of a person's reason
 	inPart      = 32
 	lasts       = time.Hour // a question waits so long, unless it says something else
 	lastsMost   = 7 * 24 * time.Hour

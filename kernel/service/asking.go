@@ -14,13 +14,13 @@ import (
 
 // Asking is what people are asked about a call. They see all of it, and their answer holds for exactly that.
 type Asking struct {
-	Kind  string   // one of agent.Asks; empty: the method asks always (Stages.Approve)
-	What  string   // what would be done, on one line
-	Shown []string // its parts, in full, a line each
-	Says  string   // the agent's own words about it
-	Cost  string   // what it would cost; empty: nothing
-	Also  string   // what else a yes would allow; empty: nothing
-	Rule  string   // the rule that would have allowed it
+	Kind    string               // one of agent.Asks; empty: the method asks always (Stages.Approve)
+	What    string               // what would be done, on one line
+	Shown   []string             // its parts, in full, a line each
+	Says    string               // the agent's own words about it
+	Cost    string               // what it would cost; empty: nothing
+	Also    string               // what else a yes would allow; empty: nothing
+	Rule    string               // the rule that would have allowed it
 	Changes *api.ApprovalChanges // those that would be written back; nil: none
 	// Bound is the digest of what the call names and does not have in its parameters, such as a manifest. The call
 	// that is carried out has it (Call.Bound), and may do nothing else.
