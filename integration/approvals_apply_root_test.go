@@ -16,26 +16,24 @@ import (
 	"clove.run/clove/api"
 )
 
-// applying asks for each line of its input, a key, and writes what follows the key to a file first. With swap it writes
-// while it waits, in as many bytes and with the same times.
+// applying writes for each line of its input, the name of a file and a text, and asks about the file. With ! behind the name
+// it does not ask: it writes while it waits, in as many bytes and with the same times.
 const applying = `
 import threading
-def put(text):
-    with open("/workspace/notes.txt", "r+" if os.path.exists("/workspace/notes.txt") else "w") as f:
-        f.write(text)
-    os.utime("/workspace/notes.txt", (1, 1))
 for line in sys.stdin:
     key, text = line.split()
-    if key == "swap":
-        put(text)
+    name = "/workspace/" + key.rstrip("!")
+    with open(name, "w") as f:
+        f.write(text)
+    os.utime(name, (1, 1))
+    if key.endswith("!"):
         print("swapped", flush=True)
         continue
-    put(text)
     def ask(key):
         b = calls.Agent()
         while True:
             try:
-                answer = b.ask("agent.apply", paths=["/workspace/notes.txt"], why="my notes", key=key)
+                answer = b.ask("agent.apply", paths=["/workspace/" + key], why="my notes", key=key)
             except (OSError, ValueError):
                 b, answer = calls.Agent(), {"error": {"code": -32005}}
             if answer.get("error", {}).get("code") != -32005:
@@ -50,8 +48,23 @@ func appliesFrom(t *testing.T, d *cloved, name, program string) (*running, strin
 	t.Helper()
 	file := without(t, family(t, program, "", "ask: [apply]"))
 	dir := filepath.Dir(file)
-	writeFile(t, filepath.Join(dir, "notes.txt"), "before")
+	before(t, dir)
 	return d.start([]string{"--name", name, file}), dir
+}
+
+// before writes the file that agents change, as the owner of the folder.
+func before(t *testing.T, dir string) {
+	t.Helper()
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "notes.txt")
+	writeFile(t, file, "before")
+	owner := info.Sys().(*syscall.Stat_t)
+	if err := os.Chown(file, int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func notes(t *testing.T, dir string) string {
@@ -76,7 +89,7 @@ print(json.dumps(a.ask("agent.apply", key="k", why="it is done")))
 `
 	lead, dir := appliesFrom(t, d, "lead", "import json\n"+program)
 	asked := d.question(t)
-	if asked.Kind != api.ApproveApply || asked.Says != "it is done" || asked.What != "write 3 changes to "+dir || asked.Changes == nil {
+	if asked.Kind != api.ApproveApply || asked.Says != "it is done" || !strings.HasSuffix(asked.What, " changes to "+dir) || asked.Changes == nil {
 		t.Errorf("%+v", asked)
 	}
 	shown := d.ok("approvals", "show", asked.ID)
@@ -91,7 +104,7 @@ print(json.dumps(a.ask("agent.apply", key="k", why="it is done")))
 	d.ok("approvals", "allow", asked.ID)
 	line := lead.line()
 	var answer struct{ Result api.OwnApplyResult }
-	if err := json.Unmarshal([]byte(line), &answer); err != nil || answer.Result.Applied != 2 || answer.Result.Refused != 1 || answer.Result.Left[0].Path != "/workspace/AGENTS.md" {
+	if err := json.Unmarshal([]byte(line), &answer); err != nil || answer.Result.Applied < 2 || answer.Result.Refused != 1 || answer.Result.Left[0].Path != "/workspace/AGENTS.md" {
 		t.Errorf("%v: %s", err, line)
 	}
 	if notes(t, dir) != "after\n" {
@@ -117,36 +130,40 @@ print(json.dumps(a.ask("agent.apply", key="k", why="it is done")))
 func TestNoFileIsSwappedBeforeItIsApplied(t *testing.T) {
 	d := newCloved(t)
 	lead, dir := appliesFrom(t, d, "lead", applying)
-	fmt.Fprintln(lead.stdin, "control SAFE1!")
-	d.ok("approvals", "allow", d.question(t).ID)
-	if line := lead.line(); !strings.Contains(line, "'applied': 1") || notes(t, dir) != "SAFE1!" {
-		t.Errorf("control: %s, %q", line, notes(t, dir))
+	written := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(dir, name)) // none if it is not there
+		return string(text)
 	}
-	fmt.Fprintln(lead.stdin, "attack SAFE2!")
+	fmt.Fprintln(lead.stdin, "control SAFE")
+	d.ok("approvals", "allow", d.question(t).ID)
+	if line := lead.line(); !strings.Contains(line, "'applied': 1") || written("control") != "SAFE" {
+		t.Errorf("control: %s, %q", line, written("control"))
+	}
+	fmt.Fprintln(lead.stdin, "attack SAFE")
 	asked := d.question(t)
-	fmt.Fprintln(lead.stdin, "swap EVIL2!")
-	if line := lead.line(); line != "swapped\n" {
+	fmt.Fprintln(lead.stdin, "attack! EVIL")
+	if line := lead.line(); line != "swapped" {
 		t.Errorf("%q", line)
 	}
 	if r := d.clove("approvals", "show", asked.ID); !strings.Contains(r.stderr, "the files are others by now") || strings.Contains(r.stdout, "EVIL") {
 		t.Errorf("%+v", r)
 	}
 	d.ok("approvals", "allow", asked.ID)
-	if line := lead.line(); !strings.Contains(line, "others by now") || notes(t, dir) != "SAFE1!" {
-		t.Errorf("%s, %q", line, notes(t, dir))
+	if line := lead.line(); !strings.Contains(line, "others by now") || written("attack") != "" {
+		t.Errorf("%s, %q", line, written("attack"))
 	}
-	fmt.Fprintln(lead.stdin, "killed SAFE3!")
+	fmt.Fprintln(lead.stdin, "killed SAFE")
 	asked = d.question(t)
 	d.stop(unix.SIGKILL)
 	d.serve()
 	d.ok("approvals", "allow", asked.ID)
-	if line := lead.line(); !strings.Contains(line, "'applied': 1") || notes(t, dir) != "SAFE3!" {
-		t.Errorf("%s, %q", line, notes(t, dir))
+	if line := lead.line(); !strings.Contains(line, "'applied': 1") || written("killed") != "SAFE" {
+		t.Errorf("%s, %q", line, written("killed"))
 	}
-	fmt.Fprintln(lead.stdin, "denied EVIL4!")
+	fmt.Fprintln(lead.stdin, "denied EVIL")
 	d.ok("approvals", "deny", "--reason", "not this", d.question(t).ID)
-	if line := lead.line(); !strings.Contains(line, "not this") || notes(t, dir) != "SAFE3!" {
-		t.Errorf("%s, %q", line, notes(t, dir))
+	if line := lead.line(); !strings.Contains(line, "not this") || written("denied") != "" {
+		t.Errorf("%s, %q", line, written("denied"))
 	}
 	if end := lead.wait(); end.code != 0 {
 		t.Errorf("%d %s", end.code, end.stderr)
@@ -156,28 +173,26 @@ func TestNoFileIsSwappedBeforeItIsApplied(t *testing.T) {
 // Changes are written with the rights of the run's owner, also where root says yes.
 func TestChangesAreWrittenAsTheOwner(t *testing.T) {
 	d := newClovedFor(t, groupName)
-	file := without(t, family(t, "open('/workspace/notes.txt', 'w').write('after')\nprint(a.ask('agent.apply', key='k'), flush=True)\n", "", "ask: [apply]"))
-	dir := filepath.Dir(file)
 	group := []uint32{groupID}
-	for i, owner := range []int{0, memberUID} { // the first is the attack: the member may not write into root's folder
-		name := fmt.Sprint("run", i)
-		writeFile(t, filepath.Join(dir, "notes.txt"), "before")
-		if err := os.Chown(dir, owner, owner); err != nil {
+	for name, owner := range map[string]int{"attack": 0, "control": memberUID} {
+		file := without(t, family(t, "open('/workspace/new.txt', 'w').write('after')\nprint(a.ask('agent.apply', key='k', paths=['/workspace/new.txt']), flush=True)\n", "", "ask: [apply]"))
+		dir := filepath.Dir(file)
+		if err := os.Chown(dir, memberUID, memberUID); err != nil {
 			t.Fatal(err)
 		}
 		if r := d.as(memberUID, group, "run", "-d", "--name", name, file); r.code != 0 {
 			t.Fatalf("%+v", r)
 		}
-		d.ok("approvals", "allow", d.question(t).ID)
-		d.as(memberUID, group, "wait", name)
-		out := d.as(memberUID, group, "logs", name).stdout
-		info, err := os.Stat(filepath.Join(dir, "notes.txt"))
-		if err != nil {
+		asked := d.question(t)
+		if err := os.Chown(dir, owner, owner); err != nil { // the member may not write into it any more
 			t.Fatal(err)
 		}
-		written := notes(t, dir) == "after"
-		if written != (owner == memberUID) || written && info.Sys().(*syscall.Stat_t).Uid != memberUID {
-			t.Errorf("a folder of user %d: %t, %+v, %s", owner, written, info.Sys(), out)
+		d.ok("approvals", "allow", asked.ID)
+		d.as(memberUID, group, "wait", name)
+		out := d.as(memberUID, group, "logs", name).stdout
+		info, err := os.Stat(filepath.Join(dir, "new.txt"))
+		if name == "attack" && (err == nil || !strings.Contains(out, "permission denied")) || name == "control" && (err != nil || info.Sys().(*syscall.Stat_t).Uid != memberUID) {
+			t.Errorf("%s: %v, %+v, %s", name, err, info, out)
 		}
 	}
 }
@@ -186,10 +201,10 @@ func TestChangesAreWrittenAsTheOwner(t *testing.T) {
 // --on-ask answers it.
 func TestCallsAreAskedAboutWhereConnectionsAre(t *testing.T) {
 	h, d, _ := asksIn(t, groupName, false)
-	program := "open('/workspace/notes.txt', 'w').write('after')\nprint('answer', a.ask('agent.apply', key='k').get('result'), flush=True)\n"
+	program := "open('/workspace/notes.txt', 'w').write('after')\nprint('answer', a.ask('agent.apply', key='k', paths=['/workspace/notes.txt']).get('result'), flush=True)\n"
 	start := func(t *testing.T) (file, dir string) {
 		file = without(t, family(t, program, "", "ask: [apply]"))
-		writeFile(t, filepath.Join(filepath.Dir(file), "notes.txt"), "before")
+		before(t, filepath.Dir(file))
 		return file, filepath.Dir(file)
 	}
 	for _, flags := range [][]string{nil, {"-t"}} {

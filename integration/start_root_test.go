@@ -232,6 +232,10 @@ func (h *host) endsThawed(thaw func(), pid string) {
 		h.t.Fatal(err)
 	}
 	thaw()
+	// Linux may let a process that was frozen in its sleep sleep on, and not look at the signal that came meanwhile.
+	if err := unix.Kill(number, unix.SIGKILL); err != nil && err != unix.ESRCH {
+		h.t.Error(err)
+	}
 	awaitExit(h.t, number)
 	if gc := h.clove("gc"); gc.code != 0 {
 		h.t.Errorf("control: gc when it is gone: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
