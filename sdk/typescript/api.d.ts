@@ -872,6 +872,8 @@ export interface DiffParams {
    * contents.
    */
   paths?: string[];
+  /** asks for them without paths, those of the workspace. */
+  contents?: boolean;
 }
 
 /** Writes a run's workspace back to the host. */
@@ -885,8 +887,9 @@ export interface ApplyParams {
    */
   paths?: string[];
   /**
-   * the one that run.diff gave for what the caller looked at: where the workspace's changes are
-   * others by now, nothing is applied. Absent: apply whatever there is.
+   * the one that run.diff gave for what the caller looked at, all or the same paths: where the
+   * workspace's changes are others by now, in their contents too, nothing is applied. Absent:
+   * apply whatever there is.
    */
   digest?: string;
   /**
@@ -2093,6 +2096,16 @@ export interface ApprovalBudget {
   until?: Time;
 }
 
+/**
+ * The changes that people were asked to have written back. run.diff with the same paths gives them
+ * with the same digest, unless they are others by now.
+ */
+export interface ApprovalChanges {
+  /** inside; absent: all of the workspace */
+  paths?: string[];
+  digest: string;
+}
+
 /** The answer of one user. */
 export interface ApprovalAnswer {
   /** the user */
@@ -2140,6 +2153,8 @@ export interface Approval {
   rule?: string;
   /** of kind budget */
   budget?: ApprovalBudget;
+  /** of kind apply */
+  changes?: ApprovalChanges;
   /** so many users must say yes; absent: one */
   needed?: number;
   /** of all of the above but the state */
@@ -3145,6 +3160,8 @@ export interface Change {
   mode: number;
   /** what a symbolic link says, the commit of a ref */
   target?: string;
+  /** of a file of the workspace, if it was asked for: equal sums, equal bytes */
+  sum?: string;
   /** the type of the file before, where it was another type */
   was?: string;
   /** the former path inside of a renamed directory */

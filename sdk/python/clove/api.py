@@ -1320,6 +1320,23 @@ class ApprovalBudget:
 
 
 @dataclass(frozen=True)
+class ApprovalChanges:
+    """The changes that people were asked to have written back. run.diff with the same
+    paths gives them with the same digest, unless they are others by now.
+    """
+
+    paths: list[str] = field(default_factory=list)  # inside; absent: all of the workspace
+    digest: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApprovalChanges:
+        return cls(
+            paths=list(o.get("paths") or ()),
+            digest=o.get("digest") or "",
+        )
+
+
+@dataclass(frozen=True)
 class ApprovalAnswer:
     """The answer of one user."""
 
@@ -1364,6 +1381,7 @@ class Approval:
     also: str = ""  # what else the same yes would allow
     rule: str = ""  # what a yes would allow: a target, or what clove budget raise takes; of a call the rule that would have allowed it
     budget: Optional[ApprovalBudget] = None  # of kind budget
+    changes: Optional[ApprovalChanges] = None  # of kind apply
     needed: int = 0  # so many users must say yes; absent: one
     digest: str = ""  # of all of the above but the state
     asked: Optional[datetime] = None  # when
@@ -1391,6 +1409,7 @@ class Approval:
             also=o.get("also") or "",
             rule=o.get("rule") or "",
             budget=ApprovalBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
+            changes=ApprovalChanges.read(o.get("changes") or {}) if o.get("changes") is not None else None,
             needed=o.get("needed") or 0,
             digest=o.get("digest") or "",
             asked=read_time(o.get("asked")),
@@ -3706,6 +3725,7 @@ __all__ = [
     "NameResult",
     "NameListResult",
     "ApprovalBudget",
+    "ApprovalChanges",
     "ApprovalAnswer",
     "Approval",
     "ApprovalListResult",

@@ -1165,6 +1165,7 @@ class Change:
     size: int = 0  # bytes of a regular file, else 0
     mode: int = 0  # the permission, setuid, setgid and sticky bits
     target: str = ""  # what a symbolic link says, the commit of a ref
+    sum: str = ""  # of a file of the workspace, if it was asked for: equal sums, equal bytes
     was: str = ""  # the type of the file before, where it was another type
     from_: str = ""  # the former path inside of a renamed directory
     executed_by: str = ""  # names the host program that executes the file without being asked, as git does with a hook; empty: clove knows none.
@@ -1183,6 +1184,7 @@ class Change:
             size=o.get("size") or 0,
             mode=o.get("mode") or 0,
             target=o.get("target") or "",
+            sum=o.get("sum") or "",
             was=o.get("was") or "",
             from_=o.get("from") or "",
             executed_by=o.get("executed_by") or "",
@@ -2406,6 +2408,7 @@ class RunMethods:
         *,
         to: Optional[str] = None,
         paths: Optional[Sequence[str]] = None,
+        contents: Optional[bool] = None,
     ) -> Stream[ChangeNote, DiffResult]:
         """Returns what the run changed in its files, as run.change notifications.
         lost/ID in place of a run names a layer without a record; run.apply takes it,
@@ -2415,8 +2418,9 @@ class RunMethods:
         Args:
             to: the canonical path of a directory of the host that takes the place of the workspace; only for lost/ID. Absent: the run's own.
             paths: inside choose the changes of these files, and of all below them, as those of run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all changes, without contents.
+            contents: asks for them without paths, those of the workspace.
         """
-        params = {"run": run, "to": to, "paths": paths}
+        params = {"run": run, "to": to, "paths": paths, "contents": contents}
         return Stream(self._caller, "run.diff", params, ChangeNote.read, DiffResult.read)
 
     def apply(
@@ -2442,7 +2446,7 @@ class RunMethods:
         Args:
             to: as in run.diff.
             paths: inside choose the changes of these files, and of all below them, with the new folders that hold them. Absent: all. A path that nothing changed is an error.
-            digest: the one that run.diff gave for what the caller looked at: where the workspace's changes are others by now, nothing is applied. Absent: apply whatever there is.
+            digest: the one that run.diff gave for what the caller looked at, all or the same paths: where the workspace's changes are others by now, in their contents too, nothing is applied. Absent: apply whatever there is.
             allow_executable_config: applies also files with an executed_by, because a program of the host's executes them by itself once they are there, and files with an unknown, because one may. AllowInstructions applies also files with an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
         """
         params = {
