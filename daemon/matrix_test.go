@@ -76,6 +76,7 @@ var matrix = map[string]row{
 	agents.AgentReady.Name:   forAgent,
 	agents.AgentCollect.Name: forAgent,
 	agents.AgentFetch.Name:   forAgent,
+	agents.AgentApply.Name:   forAgent,
 	agents.AgentSpawn.Name:   forAgent,
 	agents.AgentWait.Name:    forAgent,
 	agents.AgentSignal.Name:  forAgent,

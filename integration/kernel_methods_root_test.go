@@ -19,6 +19,7 @@ import (
 var sent = map[string]string{
 	agents.AgentReady.Name:      `{}`,
 	agents.AgentCollect.Name:    `{"child":"none","path":"/workspace/from-child"}`,
+	agents.AgentApply.Name:      `{"key":"apply"}`,
 	agents.AgentFetch.Name:      `{"keeper":"none","from":"/memory","path":"/workspace/fetched"}`,
 	agents.AgentSpawn.Name:      `{"manifest":"none"}`,
 	agents.AgentWait.Name:       `{"child":"none"}`,
@@ -82,7 +83,7 @@ var sent = map[string]string{
 }
 
 // needAnother are methods that a run without another, or without cloved, has no use for.
-var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentFetch.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
+var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentFetch.Name, agents.AgentApply.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
 	agents.EventTrace.Name, agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
 	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name, agents.ApprovalCancel.Name, agents.QueueOpen.Name, agents.QueueClose.Name,

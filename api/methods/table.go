@@ -63,6 +63,7 @@ var table = sync.OnceValue(func() api.Table {
 		ManifestRemove.Method(),
 		agents.AgentCollect.Method(),
 		agents.AgentFetch.Method(),
+		agents.AgentApply.Method(),
 		agents.GrantList.Method(),
 		GrantGive.Method(),
 		agents.GrantDerive.Method(),

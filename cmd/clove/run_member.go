@@ -61,7 +61,7 @@ func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 	}
 	d, err := p.cloved(c)
 	switch {
-	case err != nil && agent.KindOf(err) == agent.KindNotFound && root:
+	case err != nil && agent.KindOf(err) == agent.KindNotFound && spec.Kernel.People(agent.AskApply) > 0:
 		err = needsCloved(settings.Asks, "cloved, which applies changes for an agent, does not run")
 	case err != nil && agent.KindOf(err) == agent.KindNotFound:
 		err = &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups, and cloved, which would do it for you, does not run",

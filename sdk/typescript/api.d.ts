@@ -223,6 +223,16 @@ export interface FetchParams {
   key?: string;
 }
 
+/** Ask people to write an agent's changes back to its workspace on the host. */
+export interface OwnApplyParams {
+  /** as in run.apply */
+  paths?: string[];
+  /** people see it; at most 1024 bytes */
+  why?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Names the run, and where the last answer ended. */
 export interface GrantListParams {
   run: string;
@@ -1825,6 +1835,14 @@ export interface CollectResult {
   /** changes that were left out */
   missing: number;
   /** the first of them */
+  left: CollectLeft[];
+}
+
+/** Counts what was written, and names what was not. */
+export interface OwnApplyResult {
+  applied: number;
+  refused: number;
+  /** the first of those that were refused */
   left: CollectLeft[];
 }
 
@@ -3750,6 +3768,13 @@ export interface AgentAgentMethods {
    * is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe.
    */
   fetch(params: Omit<FetchParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Asks people to write the run's changes back to its workspace on the host, and waits for them;
+   * the run was started with --ask apply. They are written as run.apply does, with the rights of
+   * the run's owner, if they are still exactly what people saw. What a program of the host's
+   * executes by itself, and what the next agent follows, is left out. It needs cloved.
+   */
+  apply(params?: Omit<OwnApplyParams, "run">, options?: CallOptions): Promise<OwnApplyResult>;
 }
 
 /** The methods grant.*. */

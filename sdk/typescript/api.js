@@ -57,6 +57,7 @@ export const AGENT_METHODS = {
   "agent.result": { shape: "call", keyed: true },
   "agent.collect": { shape: "call", keyed: true, lists: ["left"] },
   "agent.fetch": { shape: "call", keyed: true },
+  "agent.apply": { shape: "call", keyed: true, lists: ["left"] },
   "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
   "grant.derive": { shape: "call", keyed: true },
   "grant.revoke": { shape: "call", keyed: true, lists: ["revoked"] },

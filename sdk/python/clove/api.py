@@ -846,6 +846,23 @@ class CollectResult:
 
 
 @dataclass(frozen=True)
+class OwnApplyResult:
+    """Counts what was written, and names what was not."""
+
+    applied: int = 0
+    refused: int = 0
+    left: list[CollectLeft] = field(default_factory=list)  # the first of those that were refused
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> OwnApplyResult:
+        return cls(
+            applied=o.get("applied") or 0,
+            refused=o.get("refused") or 0,
+            left=[CollectLeft.read(x or {}) for x in o.get("left") or ()],
+        )
+
+
+@dataclass(frozen=True)
 class GrantListResult:
     """A part of a run's grants."""
 
@@ -2122,6 +2139,27 @@ class AgentMethods:
         params = {"keeper": keeper, "from": from_, "path": path, "key": key}
         self._call("agent.fetch", params)
 
+    def apply(
+        self,
+        *,
+        paths: Optional[Sequence[str]] = None,
+        why: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> OwnApplyResult:
+        """Asks people to write the run's changes back to its workspace on the host, and
+        waits for them; the run was started with --ask apply. They are written as
+        run.apply does, with the rights of the run's owner, if they are still exactly
+        what people saw. What a program of the host's executes by itself, and what
+        the next agent follows, is left out. It needs cloved.
+
+        Args:
+            paths: as in run.apply
+            why: people see it; at most 1024 bytes
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"paths": paths, "why": why, "key": key}
+        return OwnApplyResult.read(self._call("agent.apply", params))
+
 
 class GrantMethods:
     """The methods grant.*."""
@@ -3204,6 +3242,15 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "agent.apply": Method(
+        "agent.apply",
+        "Asks people to write the run's changes back to its workspace on the host, and waits for them; the run was started with --ask apply. They are written as run.apply does, with the rights of the run's owner, if they are still exactly what people saw. What a program of the host's executes by itself, and what the next agent follows, is left out. It needs cloved.",
+        [
+            Param("paths", "strings", False, "as in run.apply"),
+            Param("why", "string", False, "people see it; at most 1024 bytes"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
     "grant.list": Method(
         "grant.list",
         "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part.",
@@ -3701,6 +3748,7 @@ __all__ = [
     "ChildListResult",
     "CollectLeft",
     "CollectResult",
+    "OwnApplyResult",
     "GrantListResult",
     "GrantResult",
     "GrantRevokeResult",
