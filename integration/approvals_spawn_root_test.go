@@ -104,6 +104,11 @@ func TestAChildIsStartedOnceOrNotAtAll(t *testing.T) {
 	var lead *running
 	var born time.Time
 	name, yes, repeated := "", 0, 0
+	defer func() {
+		if t.Failed() && lead != nil {
+			t.Logf("%s began at %s: %s", name, born.Format(time.TimeOnly), &lead.stderr)
+		}
+	}()
 	for i := range cycles {
 		if lead == nil {
 			name, born = fmt.Sprintf("lead-%d", i), time.Now()
