@@ -159,18 +159,23 @@ func (s *Share) Answer(ctx context.Context, answer api.ApprovalRespondParams) er
 
 // Asked waits for the answer to a question that stands.
 func (s *Share) Asked(ctx context.Context, id string, shown func(api.Approval)) (api.Approval, error) {
-	found, err := Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: id})
-	if err != nil || found.Approval.State != api.ApprovalWaits {
-		return found.Approval, err
+	found, err := s.question(ctx, api.ApprovalGetParams{ID: id})
+	if err != nil || found.State != api.ApprovalWaits {
+		return found, err
 	}
-	shown(found.Approval)
+	shown(found)
 	return s.Answered(ctx, id)
 }
 
 // Answered waits until a question waits no more, also where cloved is away meanwhile.
 func (s *Share) Answered(ctx context.Context, id string) (api.Approval, error) {
+	return s.question(ctx, api.ApprovalGetParams{ID: id, Answered: true})
+}
+
+// question reads a question, again where cloved is away.
+func (s *Share) question(ctx context.Context, p api.ApprovalGetParams) (api.Approval, error) {
 	for {
-		found, err := Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: id, Answered: true})
+		found, err := Do(ctx, s.client, methods.ApprovalGet, p)
 		if err == nil || !isAway(err) {
 			return found.Approval, err
 		}

@@ -47,6 +47,9 @@ func (o ownChanges) read(ctx context.Context, run agent.Run, paths []string, agr
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
+	if run.State == agent.StateStarting {
+		run.State = agent.StateRunning // its agent calls, and the store does not say yet that it executes
+	}
 	leave, err := o.layers.readers.enter(ctx, run.Owner.UID)
 	if err != nil {
 		return nil, err

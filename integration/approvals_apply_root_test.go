@@ -145,7 +145,7 @@ func TestNoFileIsSwappedBeforeItIsApplied(t *testing.T) {
 	if line := lead.line(); line != "swapped" {
 		t.Errorf("%q", line)
 	}
-	if r := d.clove("approvals", "show", asked.ID); !strings.Contains(r.stderr, "the files are others by now") || strings.Contains(r.stdout, "EVIL") {
+	if r := d.clove("approvals", "show", asked.ID); !strings.Contains(r.stderr, "the files are not those of this question any more") || strings.Contains(r.stdout, "EVIL") {
 		t.Errorf("%+v", r)
 	}
 	d.ok("approvals", "allow", asked.ID)
@@ -201,7 +201,7 @@ func TestChangesAreWrittenAsTheOwner(t *testing.T) {
 // --on-ask answers it.
 func TestCallsAreAskedAboutWhereConnectionsAre(t *testing.T) {
 	h, d, _ := asksIn(t, groupName, false)
-	program := "open('/workspace/notes.txt', 'w').write('after')\nfor _ in range(100):\n    r = a.ask('agent.apply', key='k', paths=['/workspace/notes.txt'])\n    if 'result' in r: break\n    time.sleep(0.1)\nprint('answer', r, flush=True)\n"
+	program := "open('/workspace/notes.txt', 'w').write('after')\nprint('answer', a.ask('agent.apply', key='k', paths=['/workspace/notes.txt']), flush=True)\n"
 	start := func(t *testing.T) (file, dir string) {
 		file = without(t, family(t, program, "", "ask: [apply]"))
 		before(t, filepath.Dir(file))

@@ -7,7 +7,7 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// showApproval shows a question, and of one about changes what they are in the files, if they are still those of the question.
+// showApproval shows a question, and below one about changes the changed lines, if the files are still those of the question.
 func showApproval() *call[api.ApprovalGetParams, api.ApprovalResult] {
 	a := &call[api.ApprovalGetParams, api.ApprovalResult]{}
 	var patches []rootfs.Change
@@ -20,7 +20,7 @@ func showApproval() *call[api.ApprovalGetParams, api.ApprovalResult] {
 			case err != nil:
 				unseen = "what changed in the files cannot be shown: " + printable(err.Error())
 			case seen.Digest != of.Digest:
-				unseen = "the files are others by now than those of this question: a yes to it is refused"
+				unseen = "the files are not those of this question any more, and a yes to it is refused; or you may read more of the workspace than the run's owner, or less"
 			}
 		}
 		return r, err

@@ -70,7 +70,7 @@ func do(_ *service.Call, _ api.OwnApplyParams, w work) (r api.OwnApplyResult, ou
 	return r, out, nil
 }
 
-// question is what people see: each change, and the digest.
+// question is what people see: each change. The digest is bound to it.
 func question(c *service.Call, p api.OwnApplyParams, w work) (q service.Asking, err error) {
 	q = service.Asking{What: fmt.Sprintf("write %s to %s", number(len(w.changes)), c.Run.Spec.Files.Workspace), Says: p.Why, Bound: w.digest,
 		Changes: &api.ApprovalChanges{Paths: p.Paths, Digest: w.digest}}

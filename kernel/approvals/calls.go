@@ -19,7 +19,7 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 	case !kinds[made.Kind].calls:
 		return out, api.Failure(api.CodeUnenforceable, "", "nothing asks people about %s", c.Method)
 	case size > cmp.Or(kinds[made.Kind].shown, whatMost):
-		return out, api.Failure(api.CodeParams, "make the request shorter", "people see all of it, and it has %d bytes instead of %d", size, cmp.Or(kinds[made.Kind].shown, whatMost))
+		return out, api.Failure(api.CodeParams, "ask about less at once, as with fewer arguments or paths", "people see all of it, and it has %d bytes instead of %d", size, cmp.Or(kinds[made.Kind].shown, whatMost))
 	case len(q.Says) > reasonMost:
 		return out, api.Failure(api.CodeParams, "", "an agent's own words have at most %d bytes", reasonMost)
 	}
