@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,13 +25,7 @@ func TestACodingAgentWaitsForAYes(t *testing.T) {
 			d.settings = "models: " + os.Getenv("CLOVE_MODELS") + "\n"
 			d.serve()
 			n.web.HandleFunc("/fix.sed", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "s/a - b/a + b/") })
-			home := userHome(t)
-			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(filepath.Join(installedClients(t, "agents"), a.file), filepath.Join(home, ".local/bin", a.program)); err != nil {
-				t.Fatal(err)
-			}
+			homeWith(t, a.file, a.program)
 			dir := brokenProject(t)
 			d.ok(append([]string{"run", "-d", "--name=coder", "--timeout=120s", "--workspace", dir, a.name, "--network=allowlist", "--ask=net", "--model=" + a.model + "-fetch", "--"}, a.task...)...)
 			asked := d.question(t)

@@ -90,13 +90,7 @@ func TestCodingAgentsCallModels(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			h := newHost(t)
 			scriptedModels(t, "agents", a.model+"-fix", a.model+"-endless", a.model+"-over")
-			home := userHome(t)
-			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(filepath.Join(installedClients(t, "agents"), a.file), filepath.Join(home, ".local/bin", a.program)); err != nil {
-				t.Fatal(err)
-			}
+			homeWith(t, a.file, a.program)
 			dir := brokenProject(t)
 			run := func(flags ...string) result {
 				file := filepath.Join(t.TempDir(), "record.json")
@@ -136,6 +130,19 @@ func TestCodingAgentsCallModels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// homeWith makes a home with a coding agent's program in it: file is what was installed of it.
+func homeWith(t *testing.T, file, program string) (home string) {
+	t.Helper()
+	home = userHome(t)
+	if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(installedClients(t, "agents"), file), filepath.Join(home, ".local/bin", program)); err != nil {
+		t.Fatal(err)
+	}
+	return home
 }
 
 // tool makes a home with a program called tool, a shell, where installers put programs, and an agent of
