@@ -138,16 +138,16 @@ func TestAChildIsStartedOnceOrNotAtAll(t *testing.T) {
 			d.ok("approvals", verb, asked.ID)
 		}
 		line := lead.line()
-		var tree api.ChildListResult
-		count := 0
+		count, after := 0, ""
 		for {
-			d.api(agents.AgentTree.Name, map[string]any{"run": name, "after": tree.Next}, &tree)
+			var tree api.ChildListResult // a new one: the last part has no next
+			d.api(agents.AgentTree.Name, map[string]any{"run": name, "after": after}, &tree)
 			for _, child := range tree.Children {
 				if child.Name == fmt.Sprintf("c%d", i) {
 					count++
 				}
 			}
-			if tree.Next == "" {
+			if after = tree.Next; after == "" {
 				break
 			}
 		}
