@@ -17,6 +17,8 @@ type DiffParams struct {
 	Paths agent.RawStrings `json:"paths,omitempty"`
 	// Contents asks for them without Paths, those of the workspace.
 	Contents bool `json:"contents,omitempty"`
+	// ListOnly leaves the digest out, for which all changed files of the workspace are read.
+	ListOnly bool `json:"list_only,omitempty"`
 }
 
 // ApplyParams writes a run's workspace back to the host.
@@ -51,7 +53,7 @@ type ChangeNote struct {
 type DiffResult struct {
 	Changes int `json:"changes"`
 	// Digest stands for the changes of the workspace that were listed, the only ones that can
-	// be applied.
+	// be applied, and for the bytes of their files. Empty with ListOnly.
 	Digest string `json:"digest"`
 }
 

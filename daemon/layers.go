@@ -56,7 +56,7 @@ func (l layers) methods() []handler {
 // diff sends what a run changed, as notifications.
 func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
-	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths, Contents: p.Contents, Sums: true}, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths, Contents: p.Contents, Sums: !p.ListOnly}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
@@ -70,7 +70,11 @@ func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 			return api.DiffResult{}, err
 		}
 	}
-	return api.DiffResult{Changes: len(changes), Digest: digest(changes)}, nil
+	result := api.DiffResult{Changes: len(changes)}
+	if !p.ListOnly {
+		result.Digest = digest(changes)
+	}
+	return result, nil
 }
 
 // apply writes the workspace's changes back as the caller.

@@ -61,7 +61,7 @@ func (p workspace) changes(c *cli.Context, run, to string, paths []string) (chan
 	case err != nil:
 	case d != nil:
 		defer d.Close()
-		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: run}, To: to, Paths: paths}, collect(&changes))
+		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: run}, To: to, Paths: paths, ListOnly: true}, collect(&changes))
 	default:
 		changes, err = b.Diff(run, to, paths)
 	}

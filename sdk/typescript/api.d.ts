@@ -884,6 +884,8 @@ export interface DiffParams {
   paths?: string[];
   /** asks for them without paths, those of the workspace. */
   contents?: boolean;
+  /** leaves the digest out, for which all changed files of the workspace are read. */
+  list_only?: boolean;
 }
 
 /** Writes a run's workspace back to the host. */
@@ -3145,7 +3147,10 @@ export interface ExecResult {
 /** Sums up the notifications. */
 export interface DiffResult {
   changes: number;
-  /** stands for the changes of the workspace that were listed, the only ones that can be applied. */
+  /**
+   * stands for the changes of the workspace that were listed, the only ones that can be applied,
+   * and for the bytes of their files. Empty with list_only.
+   */
   digest: string;
 }
 

@@ -1122,7 +1122,7 @@ class DiffResult:
     """Sums up the notifications."""
 
     changes: int = 0
-    digest: str = ""  # stands for the changes of the workspace that were listed, the only ones that can be applied.
+    digest: str = ""  # stands for the changes of the workspace that were listed, the only ones that can be applied, and for the bytes of their files. Empty with list_only.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> DiffResult:
@@ -2409,6 +2409,7 @@ class RunMethods:
         to: Optional[str] = None,
         paths: Optional[Sequence[str]] = None,
         contents: Optional[bool] = None,
+        list_only: Optional[bool] = None,
     ) -> Stream[ChangeNote, DiffResult]:
         """Returns what the run changed in its files, as run.change notifications.
         lost/ID in place of a run names a layer without a record; run.apply takes it,
@@ -2419,8 +2420,15 @@ class RunMethods:
             to: the canonical path of a directory of the host that takes the place of the workspace; only for lost/ID. Absent: the run's own.
             paths: inside choose the changes of these files, and of all below them, as those of run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all changes, without contents.
             contents: asks for them without paths, those of the workspace.
+            list_only: leaves the digest out, for which all changed files of the workspace are read.
         """
-        params = {"run": run, "to": to, "paths": paths, "contents": contents}
+        params = {
+            "run": run,
+            "to": to,
+            "paths": paths,
+            "contents": contents,
+            "list_only": list_only,
+        }
         return Stream(self._caller, "run.diff", params, ChangeNote.read, DiffResult.read)
 
     def apply(
