@@ -100,8 +100,10 @@ type moreAsked struct {
 	cancel context.CancelFunc
 }
 
-// askAgain is how long after a refusal of the kernel's people are asked again.
-const askAgain = time.Second
+const (
+	askAgain    = time.Second     // after a refusal of the kernel's, until people are asked again
+	answerComes = 5 * time.Second // after the standing that a yes has changed, for the answer itself
+)
 
 // askMore has people asked while a budget has the run pause; nil: none does. The kernel ends the question by itself when there
 // is more.
@@ -125,10 +127,14 @@ func (s *share) askMore(spent *api.Budget) {
 }
 
 // askUntil asks until people have said no, or no budget has the run pause any more. A question that is gone is asked again,
-// unless the kernel says that it stands: its run may have been another, which has ended.
+// unless the kernel says that it stands: its run may have been another, which has ended. The end of ctx may come before the
+// answer that is its reason, which is counted too.
 func (s *share) askUntil(ctx context.Context) {
+	call, withdraw := context.WithCancel(s.ctx)
+	defer withdraw()
+	context.AfterFunc(ctx, func() { time.AfterFunc(answerComes, withdraw) })
 	for gone := ""; ctx.Err() == nil; {
-		answer, err := s.question(ctx, api.ApprovalAskParams{Kind: api.ApproveBudget})
+		answer, err := s.question(call, api.ApprovalAskParams{Kind: api.ApproveBudget})
 		switch {
 		case err != nil && api.ErrorOf(err).Code == api.CodeConflict: // there is more
 			return
