@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -173,5 +174,17 @@ func TestTheAnswerOfACommand(t *testing.T) {
 	})
 	if !recorded {
 		t.Error("the wrong proof is not recorded")
+	}
+}
+
+// A run whose questions need the yes of more users than there are does not start: no answer could let it go on. Root, its
+// owner and two approvers are four.
+func TestQuestionsThatCannotBeAnsweredAreRefused(t *testing.T) {
+	t.Parallel()
+	r := askingPeople(t, "net=4")
+	run := newRun(1000, agent.Kernel{Asks: []string{"net=5"}})
+	err := r.Attach(t.Context(), run, true, func(api.Standing) {})
+	if f := api.ErrorOf(err); err == nil || f.Code != api.CodeDenied || !strings.Contains(f.Message, "--ask net=5: so many users have to say yes, and 4 may answer") {
+		t.Errorf("%v", err)
 	}
 }

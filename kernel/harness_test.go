@@ -76,7 +76,7 @@ func (r *rig) open() {
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
-		Approver: func(uid uint32) bool { return uid == 2000 || uid == 2001 },
+		Approvers: func() []uint32 { return []uint32{2000, 2001} },
 		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
 		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files}
 	r.serve(r.config)

@@ -42,8 +42,8 @@ type Config struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
-	// Approver reports whether a user may answer questions of all runs; nil: root alone may.
-	Approver func(uid uint32) bool
+	// Approvers are the users who may answer questions of all runs, beside root; nil: there are none.
+	Approvers func() []uint32
 	// Manifest and Run are as in grants.Grants.
 	Manifest func(tx *store.KernelTx, owner uint32, name string) (digest string, err error)
 	Run      func(id agent.ID) (run agent.Run, found bool)
@@ -124,7 +124,7 @@ func New(c Config) (*Kernel, error) {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
-	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Approver: c.Approver, Grants: k.grants, Budgets: k.budgets, Counted: c.Asked, Due: due}
+	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Approvers: c.Approvers, Grants: k.grants, Budgets: k.budgets, Counted: c.Asked, Due: due}
 	k.budgets.More = k.asks.More
 	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
 	var err error

@@ -25,6 +25,9 @@ import (
 // settled as if all had been used.
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
 	if begins {
+		if err := k.asks.Answerable(run); err != nil {
+			return err
+		}
 		if err := k.Ledger.EndSpares(run.Spec.ID); err != nil {
 			return err
 		}

@@ -12,7 +12,29 @@ import (
 
 // sees reports whether a user may see and answer a question.
 func (a *Approvals) sees(c *service.Call, r *Row) bool {
-	return r != nil && (c.Root() || r.Owner == c.UID || a.Approver != nil && a.Approver(c.UID))
+	return r != nil && (c.Root() || r.Owner == c.UID || a.approver(c.UID))
+}
+
+// approver reports whether a user may answer questions of all runs.
+func (a *Approvals) approver(uid uint32) bool {
+	return a.Approvers != nil && slices.Contains(a.Approvers(), uid)
+}
+
+// Answerable refuses the start of a run whose questions need the yes of more users than may answer them.
+func (a *Approvals) Answerable(run agent.Run) error {
+	users := []uint32{0, run.Owner.UID}
+	if a.Approvers != nil {
+		users = append(users, a.Approvers()...)
+	}
+	slices.Sort(users)
+	users = slices.Compact(users)
+	for _, kind := range agent.Asks {
+		if people := run.Spec.Kernel.People(kind); people > len(users) {
+			return api.Failure(api.CodeDenied, "name more users under approvers in clove.yaml, or ask fewer people",
+				"--ask %s=%d: so many users have to say yes, and %d may answer", kind, people, len(users))
+		}
+	}
+	return nil
 }
 
 // checkAnswer refuses an answer that says more than one thing.

@@ -31,8 +31,8 @@ type Approvals struct {
 	Budgets Budgets
 	// Counted gets each question that was asked, and how each ended; nil: they are not counted.
 	Counted func(kind api.ApprovalKind, outcome string)
-	// Approver reports whether a user may see and answer questions of all runs; nil: root alone may.
-	Approver func(uid uint32) bool
+	// Approvers are the users who may see and answer questions of all runs, beside root; nil: there are none.
+	Approvers func() []uint32
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
 }
