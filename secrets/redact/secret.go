@@ -40,15 +40,15 @@ type bits struct{ mask, value byte }
 // Span is a part of a text.
 type Span struct{ From, To int }
 
-// New finds values. One of less than 8 bytes is not looked for.
-func New(values ...string) *Secret {
-	s := &Secret{}
-	for _, value := range values {
-		if len(value) >= valueLeast {
-			s.forms = append(s.forms, formsOf(value)...)
-		}
+// New finds a value, unless it has less than 8 bytes.
+func New(value string) *Secret { return (&Secret{}).With(value) }
+
+// With finds another value too.
+func (s *Secret) With(value string) *Secret {
+	if len(value) < valueLeast {
+		return s
 	}
-	return s
+	return &Secret{slices.Concat(s.forms, formsOf(value))}
 }
 
 func formsOf(key string) []form {
