@@ -28,6 +28,7 @@ var steps = []startStep{
 	{"network", func(l *launch) error { return l.network.await() }},
 	{"kernel", (*launch).attach},
 	{"models", (*launch).openModels},
+	{"secrets", (*launch).openSecrets},
 	{"gate", (*launch).openGate},
 	{"rootfs", (*launch).makeRoot},
 	{"streams", (*launch).connect},
