@@ -9,40 +9,37 @@ import (
 
 // Secret is a secret of a user's, without its value.
 type Secret struct {
-	Name    string        `json:"name" col:"NAME"`
+	Name    string        `json:"name"`
 	Owner   uint32        `json:"owner"`
 	Terms   secrets.Terms `json:"terms"`
-	Hosts   string        `json:"-" col:"HOSTS"` // of the terms, for tables
-	Set     time.Time     `json:"set"`           // when
+	Set     time.Time     `json:"set"` // when
 	Rotated time.Time     `json:"rotated,omitzero"`
 	Version uint64        `json:"version"` // of the value: 1 when it was set, one more with each secret.rotate
 	Expires time.Time     `json:"expires,omitzero"`
 	MaxUses int64         `json:"max_uses,omitempty"` // 0: as many as are asked for
-	Uses    int64         `json:"uses" col:"USES"`
+	Uses    int64         `json:"uses"`
 	Last    *SecretUse    `json:"last,omitempty"` // the last use
-	LastUse time.Time     `json:"-" col:"LAST USE,age"`
-	LastRun string        `json:"-" col:"BY"`
 }
 
 // SecretUse is a request that carried a secret, as the agent sent it: without its query.
 type SecretUse struct {
-	Secret string    `json:"secret" col:"SECRET"`
-	Time   time.Time `json:"time" col:"AGE,age"`
+	Secret string    `json:"secret"`
+	Time   time.Time `json:"time"`
 	Run    agent.ID  `json:"run"`
-	Agent  string    `json:"agent" col:"AGENT,ascii"` // the name of the run
-	Host   string    `json:"host" col:"HOST,ascii"`
-	Method string    `json:"method" col:"METHOD,ascii"`
-	Path   string    `json:"path" col:"PATH,ascii"`
+	Agent  string    `json:"agent"` // the name of the run
+	Host   string    `json:"host"`
+	Method string    `json:"method"`
+	Path   string    `json:"path"`
 }
 
 // SecretSetParams make a secret of the caller's.
 type SecretSetParams struct {
 	Name string `json:"name"`
 	// Value is one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it.
-	Value     string        `json:"value"`
-	Terms     secrets.Terms `json:"terms"`
-	MaxUses   int64         `json:"max_uses,omitempty"`
-	ExpiresMS int64         `json:"expires_ms,omitempty"` // from now; 0: never
+	Value   string        `json:"value"`
+	Terms   secrets.Terms `json:"terms"`
+	Uses    int64         `json:"uses,omitempty"`   // how many requests may carry it; 0: any number
+	Expires time.Time     `json:"expires,omitzero"` // absent: never
 }
 
 // SecretRotateParams give a secret another value. Runs that use it get that with their next request.

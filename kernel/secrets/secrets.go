@@ -3,7 +3,6 @@ package secrets
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -79,8 +78,10 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 	switch {
 	case terms.CA != "" && !c.Root():
 		return result, out, api.Failure(api.CodeDenied, "", "root alone gives a secret an authority of its own")
-	case p.MaxUses < 0 || p.ExpiresMS < 0 || p.ExpiresMS > math.MaxInt64/int64(time.Millisecond):
-		return result, out, api.Failure(api.CodeParams, "", "a secret has no negative number of uses, and no such end")
+	case p.Uses < 0:
+		return result, out, api.Failure(api.CodeParams, "", "%d is no number of uses", p.Uses)
+	case !p.Expires.IsZero() && !p.Expires.After(c.Now):
+		return result, out, api.Failure(api.CodeParams, "", "the secret would have expired at %s", p.Expires.UTC().Format(time.RFC3339))
 	}
 	old, err := Rows.Get(c.Tx, key(c.UID, p.Name))
 	if err != nil {
@@ -93,9 +94,9 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 	if err != nil {
 		return result, out, err
 	}
-	r := &Row{Name: p.Name, Owner: c.UID, Terms: terms, Sealed: sealed, Set: c.Now.UTC(), Version: 1, MaxUses: p.MaxUses}
-	if p.ExpiresMS > 0 {
-		r.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
+	r := &Row{Name: p.Name, Owner: c.UID, Terms: terms, Sealed: sealed, Set: c.Now.UTC(), Version: 1, MaxUses: p.Uses}
+	if !p.Expires.IsZero() {
+		r.Expires = p.Expires.UTC()
 	}
 	result.Secret = r.shown()
 	return result, out, Rows.Put(c.Tx, r)
