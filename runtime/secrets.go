@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path"
@@ -84,7 +85,7 @@ func (l *launch) openSecrets() error {
 	}
 	s.Swap, err = swap.Start(swap.Config{
 		Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
-		Secrets: placed.secrets, Roots: systemRoots("/"), Values: read, Use: s.decide, Denied: s.denied,
+		Secrets: placed.secrets, Roots: openRoots("/"), Values: read, Use: s.decide, Denied: s.denied,
 	})
 	if err != nil {
 		return err
@@ -266,34 +267,34 @@ var rootsFiles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/ce
 // rootsBytes bounds such a file.
 const rootsBytes = 8 << 20
 
-// systemRoots are the authorities that a root has; nil: none.
-func systemRoots(root string) []byte {
+// openRoots opens the file of the authorities that a root has; nil: there is none.
+func openRoots(root string) *os.File {
 	dir, err := os.Open(root)
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
 	for _, name := range rootsFiles {
-		if text, err := readBeneath(dir, name); err == nil {
-			return text
+		file, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
+		if err != nil {
+			continue
 		}
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() <= rootsBytes {
+			return file
+		}
+		file.Close()
 	}
 	return nil
 }
 
-func readBeneath(dir *os.File, name string) ([]byte, error) {
-	file, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return nil, err
+// systemRoots are the authorities that a root has; nil: none.
+func systemRoots(root string) ([]byte, error) {
+	file := openRoots(root)
+	if file == nil {
+		return nil, nil
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > rootsBytes {
-		return nil, errors.Join(err, unix.EINVAL)
-	}
-	text := make([]byte, info.Size())
-	_, err = file.ReadAt(text, 0)
-	return text, err
+	return io.ReadAll(io.LimitReader(file, rootsBytes))
 }
 
 // trust puts the run's authority, behind those of the agent's root, where the agent finds it, and returns the variables that lead
@@ -307,7 +308,10 @@ func (l *launch) trust(ca []byte) (env []string, err error) {
 	if l.spec.Files.Rootfs != "" {
 		root = l.spec.Files.Rootfs
 	}
-	system := systemRoots(root)
+	system, err := systemRoots(root)
+	if err != nil {
+		return nil, err
+	}
 	if len(system) > 0 && system[len(system)-1] != '\n' {
 		system = append(system, '\n')
 	}

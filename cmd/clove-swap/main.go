@@ -8,8 +8,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"clove.run/clove/egress/swap/inner"
 	"clove.run/clove/egress/swap/link"
@@ -40,14 +42,18 @@ func run(arguments []string) error {
 	}
 	var order link.Order
 	files, err := entered.Channel.Receive(&order)
-	packet.CloseAll(files)
+	defer packet.CloseAll(files)
 	switch {
 	case err != nil:
 		return err
 	case order.Outer != nil:
 		return outer.New(entered.Channel, entered.Peer).Serve(order.Outer.Names)
 	case order.Inner != nil:
-		return inner.New(entered.Channel, entered.Peer).Serve(*order.Inner)
+		var roots io.Reader = strings.NewReader("")
+		if len(files) == 1 {
+			roots = files[0]
+		}
+		return inner.New(entered.Channel, entered.Peer).Serve(*order.Inner, roots)
 	}
 	return errors.New("the first message does not say which side this is")
 }

@@ -87,7 +87,7 @@ func sideOf(_ string, _ uint32, files ...*os.File) (process, error) {
 		case order.Outer != nil:
 			err = outer.New(conns[0], conns[1]).Serve(order.Outer.Names)
 		case order.Inner != nil:
-			err = inner.New(conns[0], conns[1]).Serve(*order.Inner)
+			err = inner.New(conns[0], conns[1]).Serve(*order.Inner, strings.NewReader(""))
 		}
 		p.err <- err
 	}()

@@ -31,7 +31,7 @@ type Config struct {
 	Program string    // path of clove-swap
 	IDs     [2]uint32 // users and groups of the two processes on the host, which no other process has
 	Secrets []link.Secret
-	Roots   []byte   // certificates of the system's authorities, PEM
+	Roots   *os.File // the system's authorities, PEM, which Start takes over; nil: there are none
 	Values  *os.File // the reading end of a pipe of link.Values, which Start takes over
 	// Use decides whether a request may carry a secret. Many goroutines call it at once, and it may take its time.
 	Use func(ctx context.Context, use link.Use) link.Verdict
@@ -79,6 +79,9 @@ func Start(c Config) (*Swap, error) {
 func start(c Config, spawn spawn) (*Swap, error) {
 	s := &Swap{spawn: spawn, config: c, lost: make(chan error, 2)}
 	defer c.Values.Close()
+	if c.Roots != nil {
+		defer c.Roots.Close()
+	}
 	for _, one := range c.Secrets {
 		s.hosts = append(s.hosts, one.Terms.Hosts...)
 	}
@@ -110,7 +113,11 @@ func (s *Swap) start() (err error) {
 		return err
 	}
 	s.ca = ready.CA
-	if _, err = s.inner.begin(link.Order{Inner: &link.Inner{Secrets: s.config.Secrets, Roots: s.config.Roots}}); err != nil {
+	var roots []*os.File
+	if s.config.Roots != nil {
+		roots = append(roots, s.config.Roots)
+	}
+	if _, err = s.inner.begin(link.Order{Inner: &link.Inner{Secrets: s.config.Secrets}}, roots...); err != nil {
 		return err
 	}
 	if err := s.inner.conn.Send(link.Order{Values: true}, s.config.Values); err != nil {
@@ -147,11 +154,11 @@ func (s *Swap) launch(id uint32, peer *os.File) (of side, err error) {
 }
 
 // begin gives a process its first message, and waits until it is ready.
-func (p side) begin(order link.Order) (*link.Ready, error) {
+func (p side) begin(order link.Order, files ...*os.File) (*link.Ready, error) {
 	timer := time.AfterFunc(startTime, func() { p.conn.Close() })
 	defer timer.Stop()
 	var m link.Report
-	err := p.conn.Send(order)
+	err := p.conn.Send(order, files...)
 	if err == nil {
 		var files []*os.File
 		files, err = p.conn.Receive(&m)

@@ -56,10 +56,17 @@ func New(control, outer *packet.Conn) *Server {
 	return &Server{control: control, outer: outer, keyless: &redact.Secret{}, conns: map[uint64]*serverConn{}, awaited: map[uint64]bool{}, uses: map[uint64]chan link.Verdict{}}
 }
 
-// Serve serves until clove closes its channel.
-func (s *Server) Serve(first link.Inner) error {
+// rootsBytes bounds the certificates of authorities.
+const rootsBytes = 8 << 20
+
+// Serve serves until clove closes its channel. roots has the system's authorities, PEM.
+func (s *Server) Serve(first link.Inner, roots io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(roots, rootsBytes))
+	if err != nil {
+		return err
+	}
 	s.roots = x509.NewCertPool()
-	s.roots.AppendCertsFromPEM(first.Roots)
+	s.roots.AppendCertsFromPEM(text)
 	for _, one := range first.Secrets {
 		of := &secret{Secret: one, core: one.Placeholder[len(one.Terms.Prefix):]}
 		for _, text := range one.Terms.Allow {

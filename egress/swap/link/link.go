@@ -9,7 +9,7 @@ import (
 // Order is a message of clove. Exactly one field is set.
 type Order struct {
 	Outer   *Outer   `json:"outer,omitempty"`   // the first message to the one process
-	Inner   *Inner   `json:"inner,omitempty"`   // the first message to the other
+	Inner   *Inner   `json:"inner,omitempty"`   // the first message to the other, with the file of the system's authorities, PEM, if there is one
 	Conn    *Conn    `json:"conn,omitempty"`    // with the agent's side of a connection, or with the socket to the server
 	Values  bool     `json:"values,omitempty"`  // with a pipe of Values
 	Verdict *Verdict `json:"verdict,omitempty"` // answers Use
@@ -23,7 +23,6 @@ type Outer struct {
 // Inner has the inner process make requests.
 type Inner struct {
 	Secrets []Secret `json:"secrets"`
-	Roots   []byte   `json:"roots"` // certificates of the system's authorities, PEM
 }
 
 // Secret is one that the run may use. Its value comes apart.
