@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -182,12 +181,9 @@ func (l *launch) allowsHosts(all []api.Secret) error {
 	}
 	for _, one := range all {
 		for _, host := range one.Terms.Hosts {
-			name, _, err := net.SplitHostPort(host)
-			if err != nil {
-				return err
-			}
+			name, _ := secrets.SplitHost(host)
 			if verdict := l.rules.Resolve(egress.Name(name)); !verdict.Allowed {
-				return &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is for %s, which the network's rules do not allow", one.Name, host), Hint: "add --allow " + strings.TrimSuffix(host, ":443")}
+				return &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is for %s, which the network's rules do not allow", one.Name, host), Hint: "add --allow " + secrets.ShortHost(host)}
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package secrets
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 )
 
@@ -28,12 +27,7 @@ func ForProgram(program string, t Terms, placeholder string, used map[string]str
 	if len(t.Hosts) == 0 {
 		return nil, errors.New("the secret has no host")
 	}
-	host, bare := t.Hosts[0], t.Hosts[0]
-	if name, port, err := net.SplitHostPort(host); err == nil {
-		if bare = name; port == "443" {
-			host = name
-		}
-	}
+	host := ShortHost(t.Hosts[0])
 	if t.Header != DefaultHeader {
 		return nil, fmt.Errorf("%s sends its token in the header %s, and the secret is for %s", program, DefaultHeader, t.Header)
 	}
@@ -58,7 +52,7 @@ func ForProgram(program string, t Terms, placeholder string, used map[string]str
 			return nil, errors.New("gh finds one secret")
 		}
 		used["gh"] = host
-		if bare == "github.com" || bare == "api.github.com" {
+		if host == "github.com" || host == "api.github.com" {
 			return []string{"GH_TOKEN=" + placeholder}, nil
 		}
 		return []string{"GH_ENTERPRISE_TOKEN=" + placeholder, "GH_HOST=" + host}, nil
@@ -71,11 +65,8 @@ func ForProgram(program string, t Terms, placeholder string, used map[string]str
 func gitVariables(hosts []string, placeholder string, used map[string]string) (env []string) {
 	count, _ := strconv.Atoi(used["git"])
 	for _, host := range hosts {
-		if name, port, err := net.SplitHostPort(host); err == nil && port == "443" {
-			host = name
-		}
 		at := strconv.Itoa(count)
-		env = append(env, "GIT_CONFIG_KEY_"+at+"=credential.https://"+host+".helper",
+		env = append(env, "GIT_CONFIG_KEY_"+at+"=credential.https://"+ShortHost(host)+".helper",
 			"GIT_CONFIG_VALUE_"+at+"=!f() { echo username=x-access-token; echo password="+placeholder+"; }; f")
 		count++
 	}

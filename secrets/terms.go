@@ -1,12 +1,9 @@
 package secrets
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +74,7 @@ func (t Terms) Normal() (Terms, error) {
 	if t.Header == "" {
 		t.Header = DefaultHeader
 	}
-	t.Header = http.CanonicalHeaderKey(t.Header)
+	t.Header = canonicalHeader(t.Header)
 	return t, t.check()
 }
 
@@ -96,39 +93,51 @@ func (t Terms) check() error {
 	if len(t.Prefix) > prefixMost || strings.Trim(t.Prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return fmt.Errorf("the prefix of placeholders has letters, digits, - and _, at most %d", prefixMost)
 	}
-	if block, _ := pem.Decode([]byte(t.CA)); t.CA != "" && (block == nil || block.Type != "CERTIFICATE" || len(t.CA) > caMost) {
+	if t.CA != "" && (!strings.Contains(t.CA, "-----BEGIN CERTIFICATE-----") || len(t.CA) > caMost) {
 		return errors.New("the CA is no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----")
 	}
 	return nil
 }
 
-// Roots are the authorities of the terms' own; nil: the system's count.
-func (t Terms) Roots() *x509.CertPool {
-	if t.CA == "" {
-		return nil
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(t.CA))
-	return roots
-}
-
 // normalHost is a host with its port, in lower case.
 func normalHost(text string) (string, error) {
-	name, port := strings.ToLower(text), "443"
-	if host, number, err := net.SplitHostPort(name); err == nil {
-		name, port = host, number
-	}
+	name, port := SplitHost(strings.ToLower(text))
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || !isName(name) {
 		return "", fmt.Errorf("%.80q is no host: write a name, and :PORT for a port other than 443", text)
 	}
-	return net.JoinHostPort(name, strconv.FormatUint(n, 10)), nil
+	return name + ":" + strconv.FormatUint(n, 10), nil
+}
+
+// defaultPort is that of HTTPS.
+const defaultPort = "443"
+
+// SplitHost returns the name and the port of a host as Terms have it.
+func SplitHost(host string) (name, port string) {
+	if at := strings.LastIndexByte(host, ':'); at >= 0 {
+		return host[:at], host[at+1:]
+	}
+	return host, defaultPort
+}
+
+// ShortHost is a host as people write it: without the port of HTTPS.
+func ShortHost(host string) string { return strings.TrimSuffix(host, ":"+defaultPort) }
+
+// canonicalHeader is a header's name as HTTP writes it: a capital letter at the beginning and behind each hyphen.
+func canonicalHeader(name string) string {
+	parts := strings.Split(strings.ToLower(name), "-")
+	for i, part := range parts {
+		if part != "" {
+			parts[i] = strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return strings.Join(parts, "-")
 }
 
 // isName reports whether text is a name of DNS with at least two labels, and no address.
 func isName(text string) bool {
 	labels := strings.Split(text, ".")
-	if len(text) > 253 || len(labels) < 2 || net.ParseIP(text) != nil {
+	if _, err := netip.ParseAddr(text); err == nil || len(text) > 253 || len(labels) < 2 {
 		return false
 	}
 	for _, label := range labels {

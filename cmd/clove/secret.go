@@ -147,7 +147,7 @@ func listUses() *call[api.SecretUsesParams, api.SecretUsesResult] {
 	a.view = func(r api.SecretUsesResult) any {
 		rows := []useRow{}
 		for _, u := range r.Uses {
-			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(u.Method + " https://" + strings.TrimSuffix(u.Host, ":443") + u.Path)})
+			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(u.Method + " https://" + secrets.ShortHost(u.Host) + u.Path)})
 		}
 		return rows
 	}
