@@ -61,8 +61,11 @@ type secretsUsed struct {
 	versions map[string]uint64 // of the values that the inner process has
 }
 
-// openSecrets starts the swap, and gives the agent's environment what it needs for it.
-func (l *launch) openSecrets() error {
+// secretsStart is the part of a launch about secrets.
+type secretsStart struct{ *launch }
+
+// open starts the swap, and gives the agent's environment what it needs for it.
+func (l secretsStart) open() error {
 	if len(l.spec.Kernel.Secrets) == 0 {
 		return nil
 	}
@@ -175,7 +178,7 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 }
 
 // allowsHosts refuses a secret for a host that the network forbids: every use would be refused.
-func (l *launch) allowsHosts(all []api.Secret) error {
+func (l secretsStart) allowsHosts(all []api.Secret) error {
 	if l.spec.Kernel.People(agent.AskNet) > 0 {
 		return nil // people are asked about it
 	}
@@ -295,7 +298,7 @@ func systemRoots(root string) ([]byte, error) {
 
 // trust puts the run's authority, behind those of the agent's root, where the agent finds it, and returns the variables that lead
 // programs there. One that the spec sets stays.
-func (l *launch) trust(ca []byte) (env []string, err error) {
+func (l secretsStart) trust(ca []byte) (env []string, err error) {
 	dir := l.runtime.paths.services(l.spec.ID)
 	if err := makeServices(dir); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (b *Broker) open(ctx context.Context, id uint64, o *wire.Open) wire.Answer 
 	switch {
 	case !verdict.Allowed:
 		return b.deny(kind, asked, verdict)
-	case b.mayBeSwapped(asked):
+	case swaps{b.config.Swap}.mayBe(asked):
 		b.people.keep(asked.Target, own)
 		return wire.Answer{Result: wire.ResultVerify, Rule: verdict.Rule}
 	case settled(verdict, asked):
@@ -79,7 +79,7 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 		}
 		return b.unreachable(kind, asked, verdict, err)
 	}
-	swapped, err := b.throughSwap(kind, socket)
+	swapped, err := swaps{b.config.Swap}.pass(kind, socket)
 	if err != nil {
 		b.connections.giveBack()
 		socket.file.Close()

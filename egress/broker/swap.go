@@ -15,18 +15,20 @@ type Swap interface {
 	Connect(name string, port uint16, server *os.File) (*os.File, error)
 }
 
-// mayBeSwapped reports whether a connection could be to a host of the Swap's, and the name that its client shows is not known
-// yet.
-func (b *Broker) mayBeSwapped(asked egress.Connection) bool {
-	return b.config.Swap != nil && !asked.Looked &&
-		slices.ContainsFunc(asked.Pinned, func(name egress.Name) bool { return b.config.Swap.Takes(string(name), asked.Target.Port()) })
+// swaps passes connections through a Swap, which may be nil.
+type swaps struct{ Swap }
+
+// mayBe reports whether a connection could be to a host of the Swap's, and the name that its client shows is not known yet.
+func (s swaps) mayBe(asked egress.Connection) bool {
+	return s.Swap != nil && !asked.Looked &&
+		slices.ContainsFunc(asked.Pinned, func(name egress.Name) bool { return s.Takes(string(name), asked.Target.Port()) })
 }
 
-// throughSwap passes a connected socket to the Swap, if the connection is to one of its hosts. It returns what the gate relays to
+// pass passes a connected socket to the Swap, if the connection is to one of its hosts. It returns what the gate relays to
 // then, else nil.
-func (b *Broker) throughSwap(kind Kind, to dialled) (*os.File, error) {
-	if b.config.Swap == nil || kind != KindTCP || !b.config.Swap.Takes(string(to.asked.Shown), to.asked.Target.Port()) {
+func (s swaps) pass(kind Kind, to dialled) (*os.File, error) {
+	if s.Swap == nil || kind != KindTCP || !s.Takes(string(to.asked.Shown), to.asked.Target.Port()) {
 		return nil, nil
 	}
-	return b.config.Swap.Connect(string(to.asked.Shown), to.asked.Target.Port(), to.file)
+	return s.Connect(string(to.asked.Shown), to.asked.Target.Port(), to.file)
 }

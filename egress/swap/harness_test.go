@@ -3,12 +3,17 @@ package swap
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -147,6 +152,13 @@ func (r *rig) note(d link.Denied) {
 	r.denied = append(r.denied, d)
 }
 
+// used is how many uses were decided.
+func (r *rig) used() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.uses)
+}
+
 // noted waits for the reports that a request has made.
 func (r *rig) noted(n int) []link.Denied {
 	r.t.Helper()
@@ -236,4 +248,15 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	var head bytes.Buffer
 	_ = r.Header.Write(&head)
 	_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" "+r.Proto+"\n"+head.String()+"\n"+string(body))
+}
+
+// newCertificate is an authority that has signed nothing, in PEM form.
+func newCertificate() (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another"}, IsCA: true, BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), err
 }
