@@ -301,7 +301,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)
