@@ -23,6 +23,9 @@ type Kernel struct {
 	// AskHold is how long a connection is held for people's answer; 0: AskHold.
 	AskHold   time.Duration `json:"ask_hold_ns,omitempty"`
 	Namespace string        `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	// Secrets are those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or
+	// NAME: and a program (secrets.ParseMount).
+	Secrets []string `json:"secrets,omitempty"`
 	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`
@@ -124,4 +127,6 @@ func (k Kernel) HasModels() bool {
 }
 
 // Shares reports whether the run has a part in what agents share: a socket or a budget.
-func (k Kernel) Shares() bool { return k.HasSocket() || len(k.Budgets) > 0 || len(k.Asks) > 0 }
+func (k Kernel) Shares() bool {
+	return k.HasSocket() || len(k.Budgets) > 0 || len(k.Asks) > 0 || len(k.Secrets) > 0
+}

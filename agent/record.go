@@ -198,10 +198,11 @@ const (
 	DenialFile       = "file"
 	DenialExec       = "exec"
 	DenialCapability = "capability"
+	DenialSecret     = "secret" // a request that no rule of a secret allows, or a placeholder where no secret may be
 )
 
 // DenialKinds lists them all.
-var DenialKinds = []string{DenialNetwork, DenialCall, DenialFile, DenialExec, DenialCapability}
+var DenialKinds = []string{DenialNetwork, DenialCall, DenialFile, DenialExec, DenialCapability, DenialSecret}
 
 // Denial is one refused target with its count. Everything below Count is of the first time,
 // and empty where it means nothing or cannot be known.

@@ -45,6 +45,9 @@ func checkKernel(s Spec) error {
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
 		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q is not an action for a spent budget", k.AtEnd)
 	}
+	if err := checkSecrets(s); err != nil {
+		return err
+	}
 	if err := k.checkChildren(); err != nil {
 		return err
 	}

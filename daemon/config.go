@@ -22,6 +22,7 @@ import (
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/secrets/sealed"
 )
 
 // DefaultConfigFile is read when no other is named; it need not exist.
@@ -63,6 +64,9 @@ type Config struct {
 	Models string `json:"models"`
 	// Secrets is the directory of the providers' keys: /etc/clove/secrets.
 	Secrets string `json:"secrets"`
+	// SecretKey is the file of the key with which secrets are encrypted (docs/secrets.md), where systemd has no credential
+	// clove-secret-key: /etc/clove/secret.key. It is made with the first secret. A change takes a restart.
+	SecretKey string `json:"secret_key"`
 	// Policies is the directory of the host's policies (docs/policies.md): /etc/clove/policies.
 	// Its document host bounds every run.
 	Policies string `json:"policies"`
@@ -91,7 +95,7 @@ type UserLimits struct {
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
-		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Approvers: Approvers{}, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+		Models: config.DefaultFile, Secrets: control.SecretsDir, SecretKey: sealed.DefaultFile, Policies: host.PoliciesDir(), Approvers: Approvers{}, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator

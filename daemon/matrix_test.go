@@ -114,6 +114,15 @@ var matrix = map[string]row{
 	agents.MailUnsubscribe.Name: forAgent,
 	agents.MailPublish.Name:     forAgent,
 
+	methods.SecretSet.Name:    row{api.CodeParams, api.CodeParams, api.CodeParams, `-"name":"x","terms":{"hosts":["api.example.com"]}`},
+	methods.SecretRotate.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
+	methods.SecretRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
+	methods.SecretList.Name:   forAll,
+	methods.SecretCheck.Name:  forAll,
+	methods.SecretUses.Name:   forAll,
+	methods.SecretUse.Name:    row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","secret":"x","host":"x:443","method":"GET","path":"/"`},
+	methods.SecretOpen.Name:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none"`},
+
 	methods.ApprovalAsk.Name:     row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","kind":"net","what":"x","rule":"x"`},
 	methods.ApprovalUse.Name:     row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","id":"none"`},
 	methods.ApprovalGet.Name:     row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},

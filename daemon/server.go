@@ -150,9 +150,12 @@ func (s *server) converse(c *conversation) {
 			return
 		}
 		if r := l.calls[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
-			if r.Method == methods.KernelServe.Name {
+			switch r.Method {
+			case methods.KernelServe.Name:
 				s.serveAgent(c.conn, c.peer, r.Message())
-			} else {
+			case methods.SecretOpen.Name:
+				s.openSecrets(c.conn, c.peer, r.Message())
+			default:
 				s.session(c.conn, c.peer, r.Message())
 			}
 			return

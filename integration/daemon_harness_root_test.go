@@ -68,11 +68,14 @@ func (d *cloved) config() string {
 	if err := os.MkdirAll(d.state, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: "+cmp.Or(d.share, "0")+"\n"+d.settings), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: "+cmp.Or(d.share, "0")+"\nsecret_key: "+d.secretKey()+"\n"+d.settings), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	return path
 }
+
+// secretKey is the file of the key of secrets. It is beside the state, and goes with the test.
+func (d *cloved) secretKey() string { return filepath.Join(filepath.Dir(d.state), "secret.key") }
 
 // inherited is a file that every cloved of the tests has open at its start.
 const inherited = "/dev/full"

@@ -77,7 +77,7 @@ func (r *rig) open() {
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
 		Approvers: func() []uint32 { return []uint32{2000, 2001} },
-		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
+		Manifest:  r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
 		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)

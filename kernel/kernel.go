@@ -26,6 +26,7 @@ import (
 	"clove.run/clove/kernel/mail"
 	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/records"
+	"clove.run/clove/kernel/secrets"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/kernel/state"
@@ -74,6 +75,8 @@ type Config struct {
 	// bodies are in the store.
 	Blobs blobs.Dir
 	Files blobs.Files
+	// Secrets encrypt the values of secrets; nil: there are none here.
+	Secrets secrets.Keys
 	// Services are those of the caller's own, beside the ones of this package.
 	Services []*service.Service
 	// Clock is the wall clock; nil: the host's.
@@ -95,6 +98,7 @@ type Kernel struct {
 	names   names.Names
 	alarm   *alarm
 	asks    *approvals.Approvals
+	secrets secrets.Secrets
 	starts  atomic.Bool // runs are started for jobs and for mail
 }
 
@@ -127,10 +131,11 @@ func New(c Config) (*Kernel, error) {
 	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Approvers: c.Approvers, Grants: k.grants, Budgets: k.budgets, Counted: c.Asked, Due: due}
 	k.budgets.More = k.asks.More
 	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
+	k.secrets = secrets.Secrets{Keys: c.Secrets, Run: c.Run}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +159,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows, approvals.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), secrets.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows, approvals.Rows})
 }
 
 // Queued is service.Queued.

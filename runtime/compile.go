@@ -246,7 +246,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	if h := spec.Files.Home; h != nil {
 		c.Home, c.HomeFolder, c.Keep = h.Name, h.Folder, spec.Files.Keep
 	}
-	if spec.Kernel.HasSocket() {
+	if spec.Kernel.HasSocket() || len(spec.Kernel.Secrets) > 0 {
 		c.Services = paths.services(spec.ID)
 	}
 	for _, b := range spec.Files.Binds {

@@ -89,10 +89,7 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 // sees of the run directory. Any process that reaches the socket may connect; the sender of
 // each byte is checked then.
 func listenForAgent(dir string) (*os.File, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+	if err := makeServices(dir); err != nil {
 		return nil, err
 	}
 	at, err := os.Open(dir)
@@ -150,10 +147,14 @@ func (l *launch) openGate() (err error) {
 		}
 		l.uses.decided(d)
 	}
-	l.gate, err = openGate(host.Config{
+	config := host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
 		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: l.asks(), Hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold),
-	}, l.spec.ID, l.streams, decided, l.denials)
+	}
+	if l.secrets != nil {
+		config.Swap = l.secrets
+	}
+	l.gate, err = openGate(config, l.spec.ID, l.streams, decided, l.denials)
 	if err != nil {
 		return err
 	}

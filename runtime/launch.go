@@ -70,6 +70,7 @@ type launch struct {
 	denials  *denials                // nil: no filter
 	uses     *useRecorder            // nil: the run is not observed
 	share    *share                  // nil: the run has no part in what agents share
+	secrets  *secretsUsed            // nil: it may use none
 	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool                    // a session did not end: the launch thread may not be free

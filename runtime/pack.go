@@ -164,6 +164,9 @@ func (l given) put() error {
 			return err
 		}
 	}
+	if err := l.putPlaceholders(); err != nil {
+		return err
+	}
 	if len(spools) > 0 && l.spec.Restart.Policy.Restarts() {
 		return l.tree.Sync() // the spools are gone when it starts again
 	}
@@ -176,13 +179,18 @@ func (l given) putSpool(name string) error {
 		return err
 	}
 	defer spool.Close()
+	return l.putArchive(bufio.NewReaderSize(heeding{spool, l.goesOn}, 64<<10))
+}
+
+// putArchive unpacks an archive at the root, with the agent's rights.
+func (l given) putArchive(archive io.Reader) error {
 	root, err := rootOf(l.box.pid)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	c := copier{root: root, hostID: l.run.Lease.HostID(), uid: l.spec.User.UID, gid: l.spec.User.GID, confined: true, ruleset: l.ruleset}
-	return c.do(func() error { return c.in("/", bufio.NewReaderSize(heeding{spool, l.goesOn}, 64<<10)) })
+	return c.do(func() error { return c.in("/", archive) })
 }
 
 // heeding is a reader for as long as the step that reads may go on. Each read is progress.

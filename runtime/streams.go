@@ -40,6 +40,7 @@ type IO struct {
 	Shown      *ShownRoot
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
+	Secrets    Secrets   // keeps the secrets of the run; nil: a run that may use some is refused
 	Models     Models    // serves models to the agent; nil: a run that may call them is refused
 	Kernel     Kernel    // answers for what agents share, and what their accounts spend; nil: a run that has a part in it is refused
 	// AskNetwork asks a person about a target that the network's rules refuse; rule is what a

@@ -24,7 +24,7 @@ const (
 
 func approvalsCommand() command {
 	return command{
-		task: "change", usage: "see what agents ask people, and answer",
+		task: "decide", usage: "see what agents ask people, and answer",
 		verbs: []verb{
 			{line: "clove approvals list [--state STATE] [--run AGENT] [--json]", act: list(methods.ApprovalList).columns("ID", "STATE", "KIND", "AGENT", "WHAT", "AGE")},
 			{line: "clove approvals show [--json] ID", act: showApproval()},

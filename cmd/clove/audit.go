@@ -36,7 +36,7 @@ type auditVerbs program
 
 func auditCommand() command {
 	return command{
-		task: "share", usage: "show and verify the log of what was decided",
+		task: "decide", usage: "show and verify the log of what was decided",
 		text: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
 		verbs: []verb{
 			{line: "clove audit tail", act: audited(auditVerbs.tail), also: append([]string{flagFollow}, choosing...)},

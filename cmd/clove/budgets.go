@@ -22,7 +22,7 @@ const (
 
 func budgetCommand() command {
 	return command{
-		task: "share", runs: completeAll, usage: "show and change what an agent may spend",
+		task: "decide", runs: completeAll, usage: "show and change what an agent may spend",
 		verbs: []verb{
 			{line: "clove budget show [--json] AGENT", act: onCloved(budgetShow)},
 			{line: "clove budget raise [--json] AGENT DIMENSION=AMOUNT...",

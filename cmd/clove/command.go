@@ -13,7 +13,7 @@ import (
 )
 
 // tasks are the headings of clove --help, under which commands are, in its order.
-var tasks = []string{"run", "look", "change", "share", "administer"}
+var tasks = []string{"run", "look", "change", "decide", "share", "administer"}
 
 // command is a row of the table of commands. Its help, its part of the manual page, completion, the
 // arguments that it takes and the errors about them follow from the row.

@@ -30,7 +30,7 @@ var grantColumns = []string{"ID", "GRANT", "EXPIRES", "USES", "GIVER", "PARENT",
 
 func grantCommand() command {
 	return command{
-		task: "share", runs: completeAll, usage: "show and change what an agent may do",
+		task: "decide", runs: completeAll, usage: "show and change what an agent may do",
 		verbs: []verb{
 			{line: "clove grant list [--json] AGENT", act: list(agents.GrantList).columns(grantColumns...)},
 			{line: "clove grant give [--expires TIME] [--uses N] [--reason TEXT] AGENT GRANT", also: []string{flagJSON},

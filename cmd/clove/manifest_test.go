@@ -24,6 +24,7 @@ var others = map[string][]string{
 	settings.Ready: {"true", settings.Detach, "true"}, settings.ReadyIn: {"5s", settings.Detach, "true"},
 	settings.Schedule: {"@hourly", settings.Detach, "true"}, settings.KeepFiles: {"", settings.Schedule, "@hourly", settings.Detach, "true"},
 	settings.ModelLog: {"", settings.Model, "echo"}, settings.ModelSetup: {"codex", settings.Model, "echo"}, flagInteractive: {"", settings.Detach, "true"},
+	settings.Secret:   {"TOKEN:env=TOKEN", settings.NetworkMode, "public"},
 	settings.AskHold:  {"5m", settings.Asks, "net"},
 	settings.OnAsk:    {"true", settings.Asks, "net", settings.OnAskKey, "/root/key"},
 	settings.OnAskKey: {"/root/key", settings.Asks, "net", settings.OnAsk, "true"},

@@ -28,7 +28,7 @@ type policyVerbs program
 
 func policyCommand() command {
 	return command{
-		task: "share", usage: "show, check and compare what agents may do",
+		task: "decide", usage: "show, check and compare what agents may do",
 		verbs: []verb{
 			{line: "clove policy list [--json]", act: of(policyVerbs.all)},
 			{line: "clove policy show [--resolved] [--json] POLICY", act: of(policyVerbs.show)},

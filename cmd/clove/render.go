@@ -22,7 +22,7 @@ const (
 	flagImage        = "image"
 	flagNamespace    = "namespace"
 	flagRuntimeClass = "runtime-class"
-	flagSecret       = "secret"
+	flagSecret       = "env-secret"
 )
 
 const groupCluster = "in the cluster"

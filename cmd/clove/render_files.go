@@ -85,10 +85,10 @@ func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 		// All users with the right to read Jobs could read it.
 		case hasValue && namesSecret(key):
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " looks like a secret, and its value would stand in the Job",
-				Hint: "write -e " + key + " and --secret NAME, after kubectl create secret generic NAME --from-literal=" + key + "=…"}
+				Hint: "write -e " + key + " and --env-secret NAME, after kubectl create secret generic NAME --from-literal=" + key + "=…"}
 		case !hasValue && r.flags.String(flagSecret) == "":
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " has no value, and the caller's is not put into a Job",
-				Hint: "name the Secret that has it with --secret NAME, or write -e " + key + "=VALUE"}
+				Hint: "name the Secret that has it with --env-secret NAME, or write -e " + key + "=VALUE"}
 		}
 		set[key] = kubernetes.Variable{Name: key, Value: value, IsSecret: !hasValue}
 		return nil

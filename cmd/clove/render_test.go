@@ -25,7 +25,7 @@ var rendered = []string{
 	"agent.py --image python:3.13-slim",
 	"agent.py --image python:3.13-slim --memory 256M --cpus 0.5 --pids-limit 64 --timeout 90 --disk 2G -- one $(two) $$three",
 	"agent.py --image img --allow pypi.org --allow *.example.com:443 --deny metadata --name nightly --namespace agents --runtime-class clove-next",
-	"agent.py --image img -e MODE=fast -e EMPTY= -e PRICE=$(5)$$ -e API_KEY --secret agent-keys --env-file vars.env -l team=red --hostname worker",
+	"agent.py --image img -e MODE=fast -e EMPTY= -e PRICE=$(5)$$ -e API_KEY --env-secret agent-keys --env-file vars.env -l team=red --hostname worker",
 	"agent.py --image img --read-only --tmpfs /cache:size=64M --tmpfs /more --shm-size 128M --workdir /cache --user 2000:3000 --stop-timeout 1.5",
 	"--image img --user 2000 --network public --restart on-failure:3 --timeout 1h --rm -it --seccomp unconfined -- sh -c id",
 	"--image img --restart on-failure --timeout 1h --result /var/lib/clove/records/nightly-{id}.json -d -- true",
@@ -225,7 +225,7 @@ var refusedRenders = []string{
 	"kubernetes agent.py --image img --hostname a.b",
 	"kubernetes agent.py --image img --label a/b/c=d",
 	"kubernetes agent.py --image img --namespace -x",
-	"kubernetes agent.py --image img --secret a_b",
+	"kubernetes agent.py --image img --env-secret a_b",
 	"kubernetes agent.py --image img -e API_KEY",
 	"kubernetes agent.py --image img -e API_KEY=abc",
 	"kubernetes agent.py --image img --env-file secrets.env",
@@ -271,7 +271,7 @@ func TestRenderRefusals(t *testing.T) {
 func TestNoValueOfTheCallersIsPrinted(t *testing.T) {
 	b := renderBench(t)
 	b.setenv("API_KEY=hunter2", "PLAIN=hunter2")
-	text, made, _ := b.render("--image", "img", "-e", "API_KEY", "-e", "PLAIN", "--secret", "keys", "--", "true")
+	text, made, _ := b.render("--image", "img", "-e", "API_KEY", "-e", "PLAIN", "--env-secret", "keys", "--", "true")
 	if strings.Contains(text, "hunter2") {
 		t.Errorf("\n%s", text)
 	}

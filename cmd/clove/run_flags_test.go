@@ -38,7 +38,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a kept home, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle, settings.OnAsk, settings.OnAskKey, settings.AskHold}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans, settings.Idle, settings.OnAsk, settings.Secret, settings.OnAskKey, settings.AskHold}
 
 // What holds for children is in the spec of a run that may start some, and is refused for another.
 func TestFlagsForChildren(t *testing.T) {
@@ -69,6 +69,29 @@ func TestOnAsk(t *testing.T) {
 		rest := slices.Concat(together[:first], together[first+2:])
 		if status, _, stderr := b.clove(append(append([]string{"run"}, rest...), "work/agent.py")...); status != 125 || !strings.Contains(stderr, "--on-ask") {
 			t.Errorf("%q: %d, %s", rest, status, stderr)
+		}
+	}
+}
+
+// A secret is in the spec of a run with a network, in its place; what could not be used is refused.
+func TestSecretFlag(t *testing.T) {
+	b := interpreterBench(t)
+	b.cloved()
+	b.file("work/agent.py", "", 0o644)
+	if k := b.spec("--network", "public", "--secret", "TOKEN:env=T", "--secret", "TOKEN:git", "work/agent.py").Kernel; !slices.Equal(k.Secrets, []string{"TOKEN:env=T", "TOKEN:git"}) {
+		t.Errorf("%+v", k)
+	}
+	for flags, want := range map[string]string{
+		"--secret TOKEN:env=T":                                       "the network is none",
+		"--network public --secret TOKEN":                            "does not say how the run gets the secret",
+		"--network public --secret TOKEN:env=T --secret OTHER:env=T": "have the same place",
+		"--network public -e T=1 --secret TOKEN:env=T":               "is set already",
+		"--network public --secret TOKEN:file=relative":              "does not say how the run gets the secret",
+		"--network public --secret T/K:env=T":                        "is no name of a secret",
+		"--network public --secret TOKEN:svn":                        "does not say how the run gets the secret",
+	} {
+		if status, _, stderr := b.clove(append(append([]string{"run"}, strings.Fields(flags)...), "work/agent.py")...); status != 125 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %d, %s", flags, status, stderr)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 
 func seccompCommand() command {
 	return command{
-		task: "share", usage: "show and compare system call filters",
+		task: "decide", usage: "show and compare system call filters",
 		verbs: []verb{
 			{line: "clove seccomp list [--json]", act: prints(seccompList)},
 			{line: "clove seccomp show [--json] PROFILE", act: prints(seccompShow)},

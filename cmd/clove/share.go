@@ -49,7 +49,7 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 			return d, nil
 		}
 		s := client.NewShare(d)
-		streams.Kernel = s
+		streams.Kernel, streams.Secrets = s, s
 		if p.asking != nil {
 			p.asking.answers = s
 		}

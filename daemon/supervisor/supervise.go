@@ -104,7 +104,8 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
 		defer cloved.Close()
-		streams.Kernel = client.NewShare(cloved)
+		share := client.NewShare(cloved)
+		streams.Kernel, streams.Secrets = share, share
 		streams.Models = attach.NewClient(filepath.Dir(s.socket))
 	}
 	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }

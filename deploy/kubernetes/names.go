@@ -57,7 +57,7 @@ func checkNames(run Run) error {
 		{"--hostname", run.Spec.Hostname, dnsLabel, "use at most 63 small letters, digits and -"},
 		{"--namespace", run.Namespace, dnsLabel, "use at most 63 small letters, digits and -"},
 		{"--runtime-class", run.RuntimeClass, dnsName, "name a RuntimeClass of the cluster, for example clove"},
-		{"--secret", run.Secret, dnsName, "name a Secret of the namespace, for example agent-keys"},
+		{"--env-secret", run.Secret, dnsName, "name a Secret of the namespace, for example agent-keys"},
 	} {
 		if row.text != "" && !row.form().MatchString(row.text) {
 			return refused(row.flag, row.hint, "%q is no name in Kubernetes", row.text)

@@ -56,6 +56,8 @@ type Config struct {
 	// Shadow are rules that are asked too, about what Rules allow, and that decide nothing;
 	// nil: none.
 	Shadow *egress.Rules
+	// Swap gets the connections to some hosts; nil: there is none.
+	Swap Swap
 	// Ask is called with a connection or a flow that no rule mentions, and may return the rules that are
 	// to hold from now on, or for this connection alone (egress.Rules.ForOne); nil leaves it denied. It may take its time, until ctx ends: the agent's
 	// connection is held. Then the name is resolved. Many goroutines call it at once. nil: what no rule mentions is denied.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"os"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type connection struct {
 	rules   *egress.Rules     // the rules that answered; nil: add asks the current ones
 	own     *egress.Rules     // people's answer for this connection alone; nil: none
 	inward  bool              // a published port: bytes that this host sent are received by the agent
+	swapped *os.File          // what the gate gets in place of the socket; nil: the socket
 
 	fd     int             // a duplicate of its socket; -1 after cut or release
 	closes *sync.WaitGroup // closes under way

@@ -47,6 +47,9 @@ func (b *Broker) open(ctx context.Context, id uint64, o *wire.Open) wire.Answer 
 	switch {
 	case !verdict.Allowed:
 		return b.deny(kind, asked, verdict)
+	case swaps{b.config.Swap}.mayBe(asked):
+		b.people.keep(asked.Target, own)
+		return wire.Answer{Result: wire.ResultVerify, Rule: verdict.Rule}
 	case settled(verdict, asked):
 		return b.connect(ctx, kind, asked, rules, own, verdict)
 	case asked.Looked: // the rules may have been replaced since the first request
@@ -76,7 +79,13 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 		}
 		return b.unreachable(kind, asked, verdict, err)
 	}
-	c := &connection{kind: kind, asked: socket.asked, rules: socket.rules, own: socket.own, verdict: socket.verdict}
+	swapped, err := swaps{b.config.Swap}.pass(kind, socket)
+	if err != nil {
+		b.connections.giveBack()
+		socket.file.Close()
+		return b.unreachable(kind, asked, verdict, err)
+	}
+	c := &connection{kind: kind, asked: socket.asked, rules: socket.rules, own: socket.own, verdict: socket.verdict, swapped: swapped}
 	return b.hand(c, socket.file)
 }
 
@@ -91,6 +100,10 @@ func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Ans
 		return b.unreachable(c.kind, c.asked, c.verdict, err)
 	}
 	c.fd = fd
+	if c.swapped != nil {
+		socket.Close()
+		files[0] = c.swapped
+	}
 	// add gives a number to what it accepts.
 	if verdict, reason := b.connections.add(c); c.number == 0 {
 		closeFiles(files)

@@ -36,7 +36,7 @@ func TestTheEndOfAWaitingClientIsReported(t *testing.T) {
 	get(t, b.closed)
 
 	for what, end := range map[string]func(*net.TCPConn){
-		"closed": func(c *net.TCPConn) { c.Close() }, "half-closed": func(c *net.TCPConn) { c.CloseWrite() }, "reset": reset,
+		"closed": func(c *net.TCPConn) { c.Close() }, "half-closed": func(c *net.TCPConn) { c.CloseWrite() }, "reset": func(c *net.TCPConn) { reset(c) },
 	} {
 		for len(b.held) > 0 {
 			<-b.held

@@ -17,6 +17,34 @@ const chunkBytes = 1 << 20
 // traffic counts the bytes of one relay.
 type traffic struct{ rx, tx atomic.Int64 } // rx: towards the agent
 
+// stream is a side of a relay.
+type stream interface {
+	net.Conn
+	io.ReaderFrom
+	CloseWrite() error
+	SetLinger(seconds int) error
+	SyscallConn() (syscall.RawConn, error)
+}
+
+// local is a stream to another process of clove's.
+type local struct{ *net.UnixConn }
+
+// ReadFrom is as io.ReaderFrom's. splice(2) moves nothing into it: package net has it for TCP alone.
+func (l local) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{l.UnixConn}, r)
+}
+
+// SetLinger has no meaning here: close(2) never waits, and drops nothing that was written.
+func (l local) SetLinger(int) error { return nil }
+
+// readable is what package net moves bytes from by splice(2).
+func readable(from stream) io.Reader {
+	if l, is := from.(local); is {
+		return l.UnixConn
+	}
+	return from
+}
+
 // opener returns the first bytes of a relay.
 type opener func() ([]byte, error)
 
@@ -24,7 +52,7 @@ type opener func() ([]byte, error)
 // closes both. first returns the agent's bytes that were read already; it may block while
 // the other direction runs. An error in one direction resets both connections, as the peers
 // would have seen it without the gate.
-func (s *server) relay(agent, other *net.TCPConn, first opener, t *traffic) error {
+func (s *server) relay(agent, other stream, first opener, t *traffic) error {
 	sending := make(chan error, 1)
 	fail := func(err error) error {
 		if err != nil {
@@ -53,7 +81,7 @@ func (s *server) relay(agent, other *net.TCPConn, first opener, t *traffic) erro
 }
 
 // forward writes the bytes that were read to find a name.
-func (s *server) forward(to *net.TCPConn, bytes []byte, moved *atomic.Int64) error {
+func (s *server) forward(to stream, bytes []byte, moved *atomic.Int64) error {
 	for len(bytes) > 0 {
 		n := s.limits.bytes.take(int64(len(bytes)))
 		if n == 0 {
@@ -69,7 +97,7 @@ func (s *server) forward(to *net.TCPConn, bytes []byte, moved *atomic.Int64) err
 }
 
 // pump moves one direction until its end, and then shuts down the other side's direction too.
-func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
+func (s *server) pump(to, from stream, moved *atomic.Int64) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return err
@@ -93,7 +121,7 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 		// ReadFrom uses splice(2), so the bytes never enter this process. It holds a pipe
 		// only during the call, because the bytes have arrived already. If it had to wait,
 		// each idle connection would hold the four descriptors of two pipes.
-		part.R, part.N = from, reserved
+		part.R, part.N = readable(from), reserved
 		if ready.urgent {
 			part.R = struct{ io.Reader }{from} // splice(2) stops at urgent data, read(2) does not
 		}
@@ -156,7 +184,7 @@ func (r *readiness) count(fd uintptr) bool {
 }
 
 // reset closes with a RST.
-func reset(conn *net.TCPConn) {
+func reset(conn stream) {
 	_ = conn.SetLinger(0) // of a closed connection: nothing is left to reset
 	conn.Close()
 }

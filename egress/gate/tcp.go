@@ -163,7 +163,7 @@ func (s *server) lateOpening(conn *net.TCPConn, target netip.AddrPort) ([]byte, 
 
 // onlySocket turns an answer's only descriptor into a connection. net.FileConn enables
 // keep-alive, which ends connections whose peer is gone.
-func onlySocket(files []*os.File) (*net.TCPConn, error) {
+func onlySocket(files []*os.File) (stream, error) {
 	defer closeFiles(files)
 	if len(files) != 1 {
 		return nil, errors.New("an answer without its socket")
@@ -172,12 +172,14 @@ func onlySocket(files []*os.File) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		conn.Close()
-		return nil, errors.New("an answer with a socket that is not TCP")
+	switch c := conn.(type) {
+	case *net.TCPConn:
+		return c, nil
+	case *net.UnixConn:
+		return local{c}, nil
 	}
-	return tcp, nil
+	conn.Close()
+	return nil, errors.New("an answer with a socket of another kind")
 }
 
 // publishedConnection serves a host's client of a published port.

@@ -43,6 +43,7 @@ type Config struct {
 	// Ask may be nil, see broker.Config.
 	Ask  func(ctx context.Context, d broker.Decision) *egress.Rules
 	Hold time.Duration // as broker.Config.Hold
+	Swap broker.Swap   // nil: none
 }
 
 // Gate is the gate of one network: clove-gate, a process without privileges that
@@ -103,7 +104,7 @@ func (g *Gate) start(c Config, out leg) error {
 		return err
 	}
 	g.broker = broker.New(broker.Config{
-		Rules: c.Rules, Shadow: c.Shadow, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log, Ask: c.Ask, Hold: c.Hold,
+		Rules: c.Rules, Shadow: c.Shadow, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log, Ask: c.Ask, Hold: c.Hold, Swap: c.Swap,
 		Denied: func(d broker.Denial) { c.Denied(Denial(d), d.Reason, d.Hint) },
 		Limits: wire.Limits{Connections: c.Limits.Connections, PerSecond: c.Limits.PerSecond, Bytes: c.Limits.Bytes}})
 	// Not a caller's context: the broker ends with Close and Stop only.

@@ -21,9 +21,9 @@ var mayImport = []struct {
 	imports []string
 	reason  string
 }{
-	{"agent", []string{"internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
+	{"agent", []string{"secrets", "internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
 	{"policies", []string{"agent", "policies/settings", "internal/document"}, "defaults and documents are values"},
-	{"policies/settings", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies/host", "seccomp", "internal/document", "internal/rlimits"}, "a setting is one row: every edge reads the table, so it knows no command line and no YAML"},
+	{"policies/settings", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies/host", "seccomp", "secrets", "internal/document", "internal/rlimits"}, "a setting is one row: every edge reads the table, so it knows no command line and no YAML"},
 	{"policies/compare", []string{"agent", "egress", "policies/settings"}, "whether a child has more than its parent is a value; what a policy bounds, the settings compare"},
 	{"policies/imports", []string{"agent", "egress", "internal/document", "policies", "policies/host", "policies/settings", "seccomp"}, "settings of other systems become a document, bytes to text"},
 	{"policies/learn", []string{"agent", "egress", "internal/document", "policies", "policies/settings", "seccomp"}, "what a run used becomes a document; values in, text out"},
@@ -61,7 +61,7 @@ var mayImport = []struct {
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile", "internal/descriptor"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "api", "api/agents", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/creates", "internal/descriptor", "internal/fanotify", "internal/gitdir", "internal/gitpull", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/sparse", "internal/undo"},
+	{"runtime", []string{"agent", "api", "api/agents", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "egress/swap", "egress/swap/link", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "secrets", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/creates", "internal/descriptor", "internal/fanotify", "internal/gitdir", "internal/gitpull", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/sparse", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/creates", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
@@ -87,10 +87,10 @@ var mayImport = []struct {
 	{"kernel/names", []string{"agent", "api", "api/agents", "api/methods", "kernel/grant", "kernel/service", "kernel/starts", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/state", []string{"agent", "api", "api/agents", "api/methods", "kernel/blob", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/spawn", []string{"agent", "api", "api/agents", "api/methods", "kernel/budget", "kernel/grant", "kernel/service", "loop/order", "policies/compare", "store"}, "a service knows the engine, and gets grants, accounts and runs as interfaces"},
-	{"kernel", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/apply", "kernel/approvals", "kernel/blob", "kernel/blobs", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/events", "kernel/grant", "kernel/grants", "kernel/handoff", "kernel/jobs", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/names", "kernel/records", "kernel/service", "kernel/spawn", "kernel/starts", "kernel/state", "store"}, "lists the services and hands them to each other; knows no sandbox"},
+	{"kernel", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/apply", "kernel/approvals", "kernel/blob", "kernel/blobs", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/events", "kernel/grant", "kernel/grants", "kernel/handoff", "kernel/jobs", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/names", "kernel/records", "kernel/secrets", "kernel/service", "kernel/spawn", "kernel/starts", "kernel/state", "store"}, "lists the services and hands them to each other; knows no sandbox"},
 	{"kernel/channel", []string{"api", "internal/packet"}, "what two processes say is values and one connection"},
 	{"kernel/socket", []string{"api", "api/agents", "kernel/channel", "internal/rpc"}, "the side that may be taken over decides nothing"},
-	{"api", []string{"agent"}, "a contract is values"},
+	{"api", []string{"agent", "secrets"}, "a contract is values"},
 	{"api/agents", []string{"api"}, "rows are values; what decodes an agent's bytes imports these alone"},
 	{"api/methods", []string{"api", "api/agents"}, "rows are values"},
 	{"api/contract", []string{"api", "api/methods"}, "compares tables, and calls nothing"},
@@ -107,7 +107,7 @@ var mayImport = []struct {
 	{"models/link", []string{"agent", "models"}, "what processes say is values"},
 	{"models/queue", nil, "decides whose turn it is; pure"},
 	{"models/route", nil, "decides which target serves; pure"},
-	{"models/upstream", []string{"models", "models/link", "models/usage", "internal/packet"}, "the side with the keys meets no parser of agents' bytes"},
+	{"models/upstream", []string{"models", "models/link", "models/usage", "secrets/redact", "internal/packet"}, "the side with the keys meets no parser of agents' bytes"},
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"bench", []string{"agent", "internal/atomicfile", "internal/descriptor"}, "the types of results and manifests, for their writers and readers"},
@@ -122,7 +122,7 @@ var mayImport = []struct {
 	{"bench/compare", []string{"agent", "bench", "bench/stats"}, "results to differences"},
 	{"bench/report", []string{"bench", "bench/compare", "bench/stats"}, "results to text"},
 	{"client", []string{"agent", "api", "api/agents", "api/methods", "internal/passfd", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "api/agents", "api/methods", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "kernel/channel", "kernel/service", "kernel/spawn", "models", "models/attach", "models/config", "models/control", "policies/host", "policies/resolve", "policies/settings", "runtime", "scheduler", "seccomp", "store", "internal/descriptor", "internal/document", "internal/lasting", "internal/nsthread", "internal/passfd", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "api/agents", "api/methods", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "kernel/channel", "kernel/service", "kernel/spawn", "models", "models/attach", "models/config", "models/control", "policies/host", "policies/resolve", "policies/settings", "runtime", "scheduler", "seccomp", "secrets/sealed", "store", "internal/descriptor", "internal/document", "internal/lasting", "internal/nsthread", "internal/passfd", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "api/methods", "models", "models/link", "scheduler"}, "counters of what it is told"},
@@ -130,7 +130,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "api/methods", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "loop/order", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/interpreter", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/lasting", "internal/prompt", "internal/screen", "internal/sparse"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "loop/order", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/interpreter", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "secrets", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/lasting", "internal/prompt", "internal/screen", "internal/sparse"}, "flags to calls"},
 	{"cmd/clove/verbs", nil, "usage lines and tags of results are values; it knows no command"},
 	{"oci/guard", []string{"agent", "api", "api/methods", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/resolve", "policies/host", "internal/creates"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
@@ -141,6 +141,15 @@ var mayImport = []struct {
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bundle", nil, "an archive of what it is given"},
 	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "the command of a user is a value, and the caller decides when it runs"},
+	{"secrets", nil, "what is said of secrets, for every edge: it never sees a value"},
+	{"secrets/redact", nil, "what looks for values in bytes knows of nothing else"},
+	{"secrets/sealed", []string{"agent"}, "the key stays in one package"},
+	{"kernel/secrets", []string{"agent", "api", "api/methods", "kernel/service", "secrets", "store"}, "a service knows the engine and its own decisions, and no other service"},
+	{"egress/swap", []string{"egress/swap/link", "internal/confine/parent", "internal/packet", "internal/passfd", "internal/undo"}, "root's side never meets what reads the agent's bytes, nor a value"},
+	{"egress/swap/link", []string{"secrets"}, "messages are values"},
+	{"egress/swap/outer", []string{"egress/swap/link", "internal/packet"}, "the side that parses what the agent sends meets no secret"},
+	{"egress/swap/inner", []string{"egress/swap/link", "secrets", "secrets/redact", "internal/packet"}, "the side with the secrets meets no parser of the agent's bytes"},
+	{"cmd/clove-swap", []string{"egress/swap/inner", "egress/swap/link", "egress/swap/outer", "internal/confine", "internal/packet"}, "a process without rights stays small"},
 	{"internal/confine", []string{"internal/descriptor", "internal/packet"}, "what takes rights away brings nothing along but its channel"},
 	{"internal/confine/parent", []string{"internal/nsthread"}, "the other side of confine"},
 	{"internal/creates", []string{"internal/descriptor"}, "notes that one program writes and another reads"},
@@ -292,7 +301,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

@@ -151,19 +151,6 @@ const (
 	FirstFD = channelFD + 1
 )
 
-// findChannel finds the descriptor of the channel where it was duplicated to a number of Go's
-// choice. It is the only socket of type SOCK_SEQPACKET; few descriptors are open before
-// takeRights, so its number is low.
-func findChannel() (int, error) {
-	for fd := channelFD; fd < 64; fd++ {
-		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-		if err == nil && kind == unix.SOCK_SEQPACKET {
-			return fd, nil
-		}
-	}
-	return -1, errors.New("cannot find the channel: descriptor 3 is none")
-}
-
 // threadsMax is far above the number of threads that Go starts for GOMAXPROCS processors
 // and system calls that never block.
 const threadsMax = 64

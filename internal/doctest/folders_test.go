@@ -24,6 +24,7 @@ var parts = []struct {
 	{"One kernel feature each", []string{"cgroups", "netns", "landlock", "rootfs", "seccomp"}},
 	{"The network", []string{"egress"}},
 	{"Services that agents share", []string{"kernel"}},
+	{"Secrets", []string{"secrets"}},
 	{"Models", []string{"models"}},
 	{"clove's own agent", []string{"loop"}},
 	{"The daemon and its clients", []string{"api", "daemon", "client", "sdk"}},

@@ -12,7 +12,7 @@ import (
 
 // standard are the directories of hier(7), and those that exist in a sandbox, in an example, in
 // what agents share or in the address of a model, and the words of clove chat.
-var standard = []string{"agent", "attempt", "bin", "boot", "cost", "data", "dev", "env", "etc", "home", "lib", "lib*", "logs", "media", "memory", "mnt", "name", "namespace", "notes", "opt", "output", "proc", "quit", "root", "run",
+var standard = []string{"agent", "attempt", "bin", "boot", "cost", "data", "dev", "env", "etc", "home", "lib", "lib*", "logs", "media", "memory", "mnt", "name", "namespace", "notes", "opt", "output", "proc", "quit", "repos", "root", "run",
 	"sbin", "secrets", "setup", "solution", "srv", "sys", "task", "tests", "tmp", "tools", "usr", "v1", "var", "workspace"}
 
 var absolute = regexp.MustCompile(`(?:^|[\s"'=:(])/([A-Za-z0-9_.*-]+)`)

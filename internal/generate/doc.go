@@ -8,7 +8,7 @@
 // user over cloved's), their methods, and the types below them in an order in which each stands
 // behind what it is made of. The files' texts are templates (*.tmpl); python.go, typescript.go and
 // document.go say what a kind of JSON value is in each. The texts of methods come from the
-// rows, those of types and fields from the comments of packages api and agent.
+// rows, those of types and fields from the comments of packages api, agent and secrets.
 //
 // It refuses to know any method: special code for one, such as the files of a copy, is in
 // the hand-written modules of a client.

@@ -19,6 +19,7 @@ import (
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 	"clove.run/clove/models/usage"
+	"clove.run/clove/secrets/redact"
 )
 
 // anthropicVersion is the version of the formats that the tables of models/format describe.
@@ -70,7 +71,7 @@ func (s *Server) call(c link.Call, file *os.File, copies ...*os.File) {
 	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(endTime)) })()
 	go watch(file, cancel)
 	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop, copies: copies,
-		keyless: &redactor{secret: p.secret}, more: func() int64 { return s.more(c.Number) }}
+		keyless: newRedactor(p.secret), more: func() int64 { return s.more(c.Number) }}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
 		done.Fault, done.Detail = e.fault(ctx, err)
@@ -141,7 +142,7 @@ type exchange struct {
 	stop     context.CancelCauseFunc
 	wait     *time.Timer  // for the next byte of the answer
 	meter    *usage.Meter // nil: nothing came that it could measure
-	keyless  *redactor
+	keyless  *redact.Redactor
 	more     func() int64 // has more output reserved, and returns how much there is then, in tokens
 	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
 	unproven atomic.Bool  // TLS failed
@@ -242,7 +243,7 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 			}
 		}
 		if err == io.EOF {
-			_ = e.pass(e.keyless.rest()) // End fails as well
+			_ = e.pass(e.keyless.Rest()) // End fails as well
 			return e.out.End(link.End{})
 		}
 		if err != nil {
@@ -256,7 +257,7 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 func (e *exchange) take(part []byte) error {
 	for len(part) > 0 {
 		n := e.measure(part)
-		for _, passes := range e.keyless.next(part[:n]) {
+		for _, passes := range e.keyless.Next(part[:n]) {
 			if e.pass(passes) != nil {
 				return errors.New("the client is gone")
 			}
@@ -327,7 +328,7 @@ func (e *exchange) settle(status int) {
 		r = e.meter.Result()
 	}
 	e.done.Reported, e.done.Complete = r.Reported && r.Lacks == "", r.Complete
-	if e.keyless.rest(); !e.keyless.found { // what was held back was not searched
+	if e.keyless.Rest(); !e.keyless.Found { // what was held back was not searched
 		e.done.Model, e.done.Tiers = r.Model, r.Tiers
 	}
 	if status < 300 {

@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 	"clove.run/clove/models/usage"
+	"clove.run/clove/secrets/redact"
 )
 
 // tooLong are answers of 1 200 tokens and more, in each format, whose provider does not keep to
@@ -52,7 +53,7 @@ func TestAnAnswerIsCutAtItsReservation(t *testing.T) {
 		for _, split := range []int{1, 2, 3, 5, 7, 64, 100, 1000, 4096, 32 << 10, len(answer.text)} {
 			for first := 1; first <= min(split, 7); first++ { // the split begins anywhere
 				var out bytes.Buffer
-				e := exchange{call: link.Call{Format: answer.format, MostOut: most}, out: link.Answer{W: &out}, keyless: &redactor{secret: newSecret(testKey)}, more: func() int64 { return 0 }}
+				e := exchange{call: link.Call{Format: answer.format, MostOut: most}, out: link.Answer{W: &out}, keyless: newRedactor(redact.New(testKey)), more: func() int64 { return 0 }}
 				rest, n, err := answer.text, first, error(nil)
 				for ; len(rest) > 0 && err == nil; n = split {
 					n = min(n, len(rest))

@@ -3,7 +3,15 @@ package upstream
 import (
 	"mime"
 	"net/http"
+
+	"clove.run/clove/models/link"
+	"clove.run/clove/secrets/redact"
 )
+
+// newRedactor takes a provider's key out of one answer.
+func newRedactor(key *redact.Secret) *redact.Redactor {
+	return key.NewRedactor(redact.Options{Instead: "[key]", Most: link.MaxKey})
+}
 
 // contentType passes only types that a format has.
 func contentType(h http.Header) string {
@@ -15,9 +23,9 @@ func contentType(h http.Header) string {
 }
 
 // requestID passes a provider's id of a request, for people who ask the provider.
-func requestID(h http.Header, key *secret) string {
+func requestID(h http.Header, key *redact.Secret) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
-		if id := h.Get(name); id != "" && len(id) <= 128 && printable(id) && len(key.find([]byte(id))) == 0 {
+		if id := h.Get(name); id != "" && len(id) <= 128 && printable(id) && len(key.Find([]byte(id))) == 0 {
 			return id
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models/link"
+	"clove.run/clove/secrets/redact"
 )
 
 const (
@@ -58,7 +59,7 @@ type dialled struct {
 type provider struct {
 	link.Provider
 	client *http.Client
-	secret *secret // its key
+	secret *redact.Secret // its key
 }
 
 // ReadSetup reads the setup, while files may still be read.
@@ -78,7 +79,7 @@ func New(control *packet.Conn, file *os.File, setup link.Setup) (*Server, error)
 		if len(p.Roots) > 0 {
 			roots = authorities(p.Roots)
 		}
-		s.providers[name] = &provider{Provider: p, secret: newSecret(p.Key), client: &http.Client{
+		s.providers[name] = &provider{Provider: p, secret: redact.New(p.Key), client: &http.Client{
 			// No redirect is followed: it could carry the key to another place.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{

@@ -102,7 +102,7 @@ func whole(t *rapid.T) agent.Spec {
 		Egress: agent.Egress{Rules: []agent.EgressRule{{Target: "*.example.com"}, {Target: "bad.example.com", Deny: true}}, HostPorts: []uint16{80, 81},
 			Publish: []agent.PublishedPort{{Host: address("127.0.0.1:8080"), Port: 80}, {Host: address("127.0.0.1:0"), Port: 81}},
 			DNS:     []netip.AddrPort{address("9.9.9.9:53")}, Limits: agent.EgressLimits{Connections: 10, PerSecond: 10, Bytes: n("bytes")}},
-		Kernel:  agent.Kernel{Grants: []string{"tool:read*", "model:gpt"}, Asks: []string{agent.AskNet}, Budgets: []string{"tokens=100"}, OnDenial: "end-after:3", OnWarn: "warn", OnEnd: "https://end.example", OnAsk: "answer", OnAskKey: "/root/key", Namespace: "team", ModelLog: true},
+		Kernel:  agent.Kernel{Grants: []string{"tool:read*", "model:gpt"}, Asks: []string{agent.AskNet}, Secrets: []string{"TOKEN:env=T"}, Budgets: []string{"tokens=100"}, OnDenial: "end-after:3", OnWarn: "warn", OnEnd: "https://end.example", OnAsk: "answer", OnAskKey: "/root/key", Namespace: "team", ModelLog: true},
 		Restart: agent.Restart{Policy: agent.RestartOnFailure, Max: 3}, StartTimeout: 20 * time.Second, Priority: rapid.IntRange(-5, 5).Draw(t, "priority"),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
+	"clove.run/clove/secrets"
 )
 
 // Names of what agents share that code asks for.
@@ -21,6 +22,7 @@ const (
 	AgentSocket = "agent-socket"
 	Model       = "model"
 	ModelSetup  = "model-setup"
+	Secret      = "secret"
 	ModelLog    = "model-log"
 	Grant       = "grant"
 	Budget      = "budget"
@@ -97,6 +99,17 @@ var Shared = sync.OnceValue(func() *Section {
 			Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.Socket }),
 			Wider: func(base, wide agent.Spec) []Difference {
 				return more(wide.Kernel.Socket && !base.Kernel.HasSocket(), "none", "one")
+			},
+		},
+		{
+			Flag: Secret, Key: "secrets", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
+			Usage: "let it use a secret that it never has: NAME:env=VARIABLE, NAME:file=/PATH, NAME:git, npm, pip or gh",
+			Doc:   "secrets that it may use, with the place of each placeholder, as clove run --secret",
+			Read:  each(readSecret), Wider: func(base, wide agent.Spec) []Difference {
+				return beyond(base.Kernel.Secrets, wide.Kernel.Secrets, func(have []string, text string) bool {
+					name, _, _ := strings.Cut(text, ":")
+					return slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") })
+				})
 			},
 		},
 		{
@@ -198,6 +211,17 @@ func readModel(r *Reader, name string) error {
 		return mistake(Model, err)
 	}
 	r.Spec.Kernel.Grants = append(r.Spec.Kernel.Grants, scope.String())
+	return nil
+}
+
+func readSecret(r *Reader, text string) error {
+	m, err := secrets.ParseMount(text)
+	if err != nil {
+		return Invalid(Secret, "clove secret list shows yours", "%v", err)
+	}
+	if !slices.Contains(r.Spec.Kernel.Secrets, m.String()) {
+		r.Spec.Kernel.Secrets = append(r.Spec.Kernel.Secrets, m.String())
+	}
 	return nil
 }
 

@@ -1105,6 +1105,55 @@ export interface NameRemoveParams {
   key?: string;
 }
 
+/** Make a secret of the caller's. */
+export interface SecretSetParams {
+  name: string;
+  /** one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it. */
+  value: string;
+  terms: Terms;
+  /** how many requests may carry it; 0: any number */
+  uses?: number;
+  /** absent: never */
+  expires?: Time | Date;
+}
+
+/** Give a secret another value. Runs that use it get that with their next request. */
+export interface SecretRotateParams {
+  name: string;
+  value: string;
+}
+
+/** Name a secret of the caller's. */
+export interface SecretNameParams {
+  name: string;
+}
+
+/** Choose secrets. */
+export interface SecretListParams {
+  /** those of all users; root alone may */
+  all?: boolean;
+}
+
+/** Choose uses of the caller's secrets. */
+export interface SecretUsesParams {
+  /** empty: of all */
+  name?: string;
+}
+
+/** A supervisor's: a request of a run that is to carry a secret. */
+export interface SecretUseParams {
+  run: string;
+  secret: string;
+  host: string;
+  method: string;
+  path: string;
+}
+
+/** Name a run whose supervisor gets the terms of its secrets, and a process of whose the values. */
+export interface SecretOpenParams {
+  run: string;
+}
+
 /**
  * Asks people for a run's supervisor. The same question is asked once: what it is repeated with
  * gets the same approval. A question about a budget has no What and no Rule: it is about the one
@@ -2699,6 +2748,11 @@ export interface Kernel {
   /** below the owner; empty: the owner's own */
   namespace?: string;
   /**
+   * those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE,
+   * NAME:file=/PATH, or NAME: and a program (secrets.ParseMount).
+   */
+  secrets?: string[];
+  /**
    * a client of models, one of ModelSetups, whose file is written into the agent's home before it
    * starts; empty: none.
    */
@@ -3391,6 +3445,87 @@ export interface MailDeadResult {
   letters: DeadLetter[];
   /** what to ask with in after; empty: these were the last */
   next?: string;
+}
+
+/** Say what a secret is for. */
+export interface Terms {
+  /** where it may go: NAME or NAME:PORT, of port 443 without one. */
+  hosts: string[] | null;
+  /** the requests to these hosts that may pass (ParseRule); none: all. */
+  allow?: string[];
+  /** the one header that carries it; empty: Authorization. */
+  header?: string;
+  /** other places that may carry it: InBody, InURL. */
+  in?: string[];
+  /** begins its placeholders, for programs that look at it, for example ghp_. */
+  prefix?: string;
+  /**
+   * certificates of authorities for its hosts in place of the system's, in PEM form. Root alone
+   * gives them.
+   */
+  ca?: string;
+}
+
+/** A request that carried a secret, as the agent sent it: without its query. */
+export interface SecretUse {
+  secret: string;
+  time: Time;
+  run: string;
+  /** the name of the run */
+  agent: string;
+  host: string;
+  method: string;
+  path: string;
+}
+
+/** A secret of a user's, without its value. */
+export interface Secret {
+  name: string;
+  owner: number;
+  terms: Terms;
+  /** when */
+  set: Time;
+  rotated?: Time;
+  /** of the value: 1 when it was set, one more with each secret.rotate */
+  version: number;
+  expires?: Time;
+  /** 0: as many as are asked for */
+  max_uses?: number;
+  uses: number;
+  /** the last use */
+  last?: SecretUse;
+}
+
+/** One secret. */
+export interface SecretResult {
+  secret: Secret;
+}
+
+/** Has secrets in the order of their names. */
+export interface SecretListResult {
+  secrets: Secret[];
+}
+
+/** Has what is wrong with each secret that cannot be used. */
+export interface SecretCheckResult {
+  checked: number;
+  problems: string[];
+}
+
+/** Has the newest uses of each secret, the newest first. */
+export interface SecretUsesResult {
+  uses: SecretUse[];
+}
+
+/** Lets a request carry a secret. */
+export interface SecretUseResult {
+  /** of the value that is to be used */
+  version: number;
+}
+
+/** The secrets that a run was started with, by the order of their names. */
+export interface SecretOpenResult {
+  secrets: Secret[];
 }
 
 /** One question. */
@@ -4390,6 +4525,39 @@ export interface ClovedNameMethods {
   remove(params: NameRemoveParams, options?: CallOptions): Promise<void>;
 }
 
+/** The methods secret.*. */
+export interface ClovedSecretMethods {
+  /**
+   * Keeps a secret of the caller's, encrypted, with the hosts and the requests that may carry it.
+   * No answer and no log has its value.
+   */
+  set(params: SecretSetParams, options?: CallOptions): Promise<SecretResult>;
+  /** Gives a secret another value. Runs that use it have that with their next request. */
+  rotate(params: SecretRotateParams, options?: CallOptions): Promise<SecretResult>;
+  /** Forgets a secret. Runs that use it can do so no more. */
+  remove(params: SecretNameParams, options?: CallOptions): Promise<void>;
+  /** Lists secrets without their values, with the last use of each. */
+  list(params?: SecretListParams, options?: CallOptions): Promise<SecretListResult>;
+  /**
+   * Says which secrets of the caller's cannot be used: whose value cannot be decrypted, that have
+   * expired, or whose uses are used up.
+   */
+  check(params?: NoParams, options?: CallOptions): Promise<SecretCheckResult>;
+  /**
+   * Lists the requests that carried secrets of the caller's, newest first, at most 256 of each
+   * secret.
+   */
+  uses(params?: SecretUsesParams, options?: CallOptions): Promise<SecretUsesResult>;
+  /** A supervisor's: lets a request of a run carry a secret, and counts the use. */
+  use(params: SecretUseParams, options?: CallOptions): Promise<SecretUseResult>;
+  /**
+   * A supervisor's: returns the secrets that its run was started with. cloved says `kernel.ready`,
+   * the supervisor passes the writing end of a pipe with one byte, and cloved writes the values to
+   * it, for the process that puts them into requests. The answer has none.
+   */
+  open(params: SecretOpenParams, options?: CallOptions): Session<SecretOpenResult>;
+}
+
 /** The methods approval.*. */
 export interface ClovedApprovalMethods {
   /**
@@ -4589,6 +4757,7 @@ export interface ClovedMethods {
   readonly budget: ClovedBudgetMethods;
   readonly mail: ClovedMailMethods;
   readonly name: ClovedNameMethods;
+  readonly secret: ClovedSecretMethods;
   readonly approval: ClovedApprovalMethods;
   readonly jobs: ClovedJobsMethods;
   readonly queue: ClovedQueueMethods;

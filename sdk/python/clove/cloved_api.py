@@ -439,6 +439,7 @@ class Kernel:
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
     ask_hold_ns: int = 0  # how long a connection is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
+    secrets: list[str] = field(default_factory=list)  # those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or NAME: and a program (secrets.ParseMount).
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
     model_log: bool = False  # keep what its calls of models say and get
     stdout_to: str = ""  # and stdin_from join the agent's standard streams to mail, as ParseMailStream reads; empty: they are not.
@@ -462,6 +463,7 @@ class Kernel:
             asks=list(o.get("asks") or ()),
             ask_hold_ns=o.get("ask_hold_ns") or 0,
             namespace=o.get("namespace") or "",
+            secrets=list(o.get("secrets") or ()),
             model_setup=o.get("model_setup") or "",
             model_log=o.get("model_log") or False,
             stdout_to=o.get("stdout_to") or "",
@@ -1543,6 +1545,165 @@ class MailDeadResult:
         return cls(
             letters=[DeadLetter.read(x or {}) for x in o.get("letters") or ()],
             next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Say what a secret is for."""
+
+    hosts: list[str] = field(default_factory=list)  # where it may go: NAME or NAME:PORT, of port 443 without one.
+    allow: list[str] = field(default_factory=list)  # the requests to these hosts that may pass (ParseRule); none: all.
+    header: str = ""  # the one header that carries it; empty: Authorization.
+    in_: list[str] = field(default_factory=list)  # other places that may carry it: InBody, InURL.
+    prefix: str = ""  # begins its placeholders, for programs that look at it, for example ghp_.
+    ca: str = ""  # certificates of authorities for its hosts in place of the system's, in PEM form. Root alone gives them.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Terms:
+        return cls(
+            hosts=list(o.get("hosts") or ()),
+            allow=list(o.get("allow") or ()),
+            header=o.get("header") or "",
+            in_=list(o.get("in") or ()),
+            prefix=o.get("prefix") or "",
+            ca=o.get("ca") or "",
+        )
+
+
+@dataclass(frozen=True)
+class SecretUse:
+    """A request that carried a secret, as the agent sent it: without its query."""
+
+    secret: str = ""
+    time: Optional[datetime] = None
+    run: str = ""
+    agent: str = ""  # the name of the run
+    host: str = ""
+    method: str = ""
+    path: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretUse:
+        return cls(
+            secret=o.get("secret") or "",
+            time=read_time(o.get("time")),
+            run=o.get("run") or "",
+            agent=o.get("agent") or "",
+            host=o.get("host") or "",
+            method=o.get("method") or "",
+            path=o.get("path") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A secret of a user's, without its value."""
+
+    name: str = ""
+    owner: int = 0
+    terms: Terms = field(default_factory=Terms)
+    set: Optional[datetime] = None  # when
+    rotated: Optional[datetime] = None
+    version: int = 0  # of the value: 1 when it was set, one more with each secret.rotate
+    expires: Optional[datetime] = None
+    max_uses: int = 0  # 0: as many as are asked for
+    uses: int = 0
+    last: Optional[SecretUse] = None  # the last use
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Secret:
+        return cls(
+            name=o.get("name") or "",
+            owner=o.get("owner") or 0,
+            terms=Terms.read(o.get("terms") or {}),
+            set=read_time(o.get("set")),
+            rotated=read_time(o.get("rotated")),
+            version=o.get("version") or 0,
+            expires=read_time(o.get("expires")),
+            max_uses=o.get("max_uses") or 0,
+            uses=o.get("uses") or 0,
+            last=SecretUse.read(o.get("last") or {}) if o.get("last") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class SecretResult:
+    """One secret."""
+
+    secret: Secret = field(default_factory=Secret)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretResult:
+        return cls(
+            secret=Secret.read(o.get("secret") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class SecretListResult:
+    """Has secrets in the order of their names."""
+
+    secrets: list[Secret] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretListResult:
+        return cls(
+            secrets=[Secret.read(x or {}) for x in o.get("secrets") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class SecretCheckResult:
+    """Has what is wrong with each secret that cannot be used."""
+
+    checked: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretCheckResult:
+        return cls(
+            checked=o.get("checked") or 0,
+            problems=list(o.get("problems") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class SecretUsesResult:
+    """Has the newest uses of each secret, the newest first."""
+
+    uses: list[SecretUse] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretUsesResult:
+        return cls(
+            uses=[SecretUse.read(x or {}) for x in o.get("uses") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class SecretUseResult:
+    """Lets a request carry a secret."""
+
+    version: int = 0  # of the value that is to be used
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretUseResult:
+        return cls(
+            version=o.get("version") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class SecretOpenResult:
+    """The secrets that a run was started with, by the order of their names."""
+
+    secrets: list[Secret] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretOpenResult:
+        return cls(
+            secrets=[Secret.read(x or {}) for x in o.get("secrets") or ()],
         )
 
 
@@ -3078,6 +3239,97 @@ class NameMethods:
         await self._caller.call("name.remove", params)
 
 
+class SecretMethods:
+    """The methods secret.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def set(
+        self,
+        name: str,
+        value: str,
+        terms: Union[Terms, Mapping[str, Any]],
+        *,
+        uses: Optional[int] = None,
+        expires: Optional[datetime] = None,
+    ) -> SecretResult:
+        """Keeps a secret of the caller's, encrypted, with the hosts and the requests
+        that may carry it. No answer and no log has its value.
+
+        Args:
+            value: one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it.
+            uses: how many requests may carry it; 0: any number
+            expires: absent: never
+        """
+        params = {
+            "name": name,
+            "value": value,
+            "terms": terms,
+            "uses": uses,
+            "expires": expires,
+        }
+        return SecretResult.read(await self._caller.call("secret.set", params))
+
+    async def rotate(self, name: str, value: str) -> SecretResult:
+        """Gives a secret another value. Runs that use it have that with their next
+        request.
+        """
+        params = {"name": name, "value": value}
+        return SecretResult.read(await self._caller.call("secret.rotate", params))
+
+    async def remove(self, name: str) -> None:
+        """Forgets a secret. Runs that use it can do so no more."""
+        params = {"name": name}
+        await self._caller.call("secret.remove", params)
+
+    async def list(self, *, all: Optional[bool] = None) -> SecretListResult:
+        """Lists secrets without their values, with the last use of each.
+
+        Args:
+            all: those of all users; root alone may
+        """
+        params = {"all": all}
+        return SecretListResult.read(await self._caller.call("secret.list", params))
+
+    async def check(self) -> SecretCheckResult:
+        """Says which secrets of the caller's cannot be used: whose value cannot be
+        decrypted, that have expired, or whose uses are used up.
+        """
+        params = {}
+        return SecretCheckResult.read(await self._caller.call("secret.check", params))
+
+    async def uses(self, *, name: Optional[str] = None) -> SecretUsesResult:
+        """Lists the requests that carried secrets of the caller's, newest first, at
+        most 256 of each secret.
+
+        Args:
+            name: empty: of all
+        """
+        params = {"name": name}
+        return SecretUsesResult.read(await self._caller.call("secret.uses", params))
+
+    async def use(self, run: str, secret: str, host: str, method: str, path: str) -> SecretUseResult:
+        """A supervisor's: lets a request of a run carry a secret, and counts the use."""
+        params = {
+            "run": run,
+            "secret": secret,
+            "host": host,
+            "method": method,
+            "path": path,
+        }
+        return SecretUseResult.read(await self._caller.call("secret.use", params))
+
+    def open(self, run: str) -> Session[Any, SecretOpenResult]:
+        """A supervisor's: returns the secrets that its run was started with. cloved
+        says `kernel.ready`, the supervisor passes the writing end of a pipe with one
+        byte, and cloved writes the values to it, for the process that puts them into
+        requests. The answer has none.
+        """
+        params = {"run": run}
+        return Session(self._caller, "secret.open", params, dict, SecretOpenResult.read)
+
+
 class ApprovalMethods:
     """The methods approval.*."""
 
@@ -3795,6 +4047,7 @@ class Methods:
         self.budget = BudgetMethods(caller)
         self.mail = MailMethods(caller)
         self.name = NameMethods(caller)
+        self.secret = SecretMethods(caller)
         self.approval = ApprovalMethods(caller)
         self.jobs = JobsMethods(caller)
         self.queue = QueueMethods(caller)
@@ -3880,6 +4133,15 @@ __all__ = [
     "MailReadResult",
     "DeadLetter",
     "MailDeadResult",
+    "Terms",
+    "SecretUse",
+    "Secret",
+    "SecretResult",
+    "SecretListResult",
+    "SecretCheckResult",
+    "SecretUsesResult",
+    "SecretUseResult",
+    "SecretOpenResult",
     "ApprovalResult",
     "JobsListResult",
     "QueueListResult",

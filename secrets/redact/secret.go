@@ -1,4 +1,4 @@
-package upstream
+package redact
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// minKey is the shortest key that is looked for: a word such as "none", for a server that
+// valueLeast is the shortest value that is looked for: a word such as "none", for a server that
 // checks no key, is in many answers.
-const minKey = 8
+const valueLeast = 8
 
-// secret finds a key in what its provider sends. The time that this takes does not depend on
-// how much of the key is there: an agent that has the provider repeat its guesses could
-// measure it.
-type secret struct{ forms []form }
+// Secret finds values in what a server sends: as they are, in base64, and with the escapes of JSON and URLs. The
+// time that this takes does not depend on how much of a value is there: an agent that has the server repeat its guesses
+// could measure it.
+type Secret struct{ forms []form }
 
 // form is a way in which a key is written: as it is, or in base64.
 type form struct {
@@ -37,13 +37,21 @@ const none = 0xff
 // bits are those of a character's value that the key determines. The zero value is no character.
 type bits struct{ mask, value byte }
 
-// span is a part of a text.
-type span struct{ from, to int }
+// Span is a part of a text.
+type Span struct{ From, To int }
 
-func newSecret(key string) *secret {
-	if len(key) < minKey {
-		return &secret{}
+// New finds a value, unless it has less than 8 bytes.
+func New(value string) *Secret { return (&Secret{}).With(value) }
+
+// With finds another value too.
+func (s *Secret) With(value string) *Secret {
+	if len(value) < valueLeast {
+		return s
 	}
+	return &Secret{slices.Concat(s.forms, formsOf(value))}
+}
+
+func formsOf(key string) []form {
 	var plain, sextets alphabet
 	for c := range plain {
 		plain[c], sextets[c] = byte(c), none
@@ -53,11 +61,11 @@ func newSecret(key string) *secret {
 			sextets[encoding.EncodeToString([]byte{value << 2})[0]] = value
 		}
 	}
-	s := &secret{[]form{newForm(&plain, []byte(key), bits{}, bits{})}}
+	all := []form{newForm(&plain, []byte(key), bits{}, bits{})}
 	for offset := range 3 { // bytes before the key in the group of three
-		s.forms = append(s.forms, inBase64(&sextets, key, offset))
+		all = append(all, inBase64(&sextets, key, offset))
 	}
-	return s
+	return all
 }
 
 func newForm(a *alphabet, values []byte, before, behind bits) form {
@@ -89,21 +97,21 @@ func inBase64(a *alphabet, key string, offset int) form {
 	return newForm(a, values, before, behind)
 }
 
-// find returns where the whole key is in a text, in the order of the text.
-func (s *secret) find(text []byte) (all []span) {
+// Find returns where a whole value is in a text, in the order of the text.
+func (s *Secret) Find(text []byte) (all []Span) {
 	for _, escape := range []escape{{}, inJSON, inURL} {
 		characters, at := escape.read(text)
 		for _, f := range s.forms {
 			for _, m := range f.find(characters) {
-				all = append(all, span{at(m.from), at(m.to)})
+				all = append(all, Span{at(m.From), at(m.To)})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	slices.SortFunc(all, func(a, b Span) int { return cmp.Or(a.From-b.From, b.To-a.To) })
 	return all
 }
 
-func (f *form) find(text []byte) (all []span) {
+func (f *form) find(text []byte) (all []Span) {
 	n, hash := len(f.values), uint64(0)
 	for i, c := range text {
 		hash = hash*f.base + uint64(f.alphabet[c])
@@ -120,20 +128,20 @@ func (f *form) find(text []byte) (all []span) {
 }
 
 // at reports whether the form is at a place of a text, and with what is beside it.
-func (f *form) at(text []byte, from int) (m span, ok bool) {
-	m = span{from, from + len(f.values)}
+func (f *form) at(text []byte, from int) (m Span, ok bool) {
+	m = Span{from, from + len(f.values)}
 	for i, v := range f.values {
 		if f.alphabet[text[from+i]] != v {
 			return m, false
 		}
 	}
 	if f.before.mask != 0 {
-		if m.from--; m.from < 0 || !f.before.of(f.alphabet[text[m.from]]) {
+		if m.From--; m.From < 0 || !f.before.of(f.alphabet[text[m.From]]) {
 			return m, false
 		}
 	}
 	if f.behind.mask != 0 {
-		if m.to++; m.to > len(text) || !f.behind.of(f.alphabet[text[m.to-1]]) {
+		if m.To++; m.To > len(text) || !f.behind.of(f.alphabet[text[m.To-1]]) {
 			return m, false
 		}
 	}

@@ -1,31 +1,36 @@
-package upstream
+package redact
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
-
-	"clove.run/clove/models"
-	"clove.run/clove/models/link"
 )
+
+const (
+	testKey   = "sk-key-of-the-test"
+	redacted  = "[key]"
+	valueMost = 8 << 10
+)
+
+var holds = holdBytes(valueMost)
+
+func keyless(s *Secret) *Redactor { return s.NewRedactor(Options{Instead: redacted, Most: valueMost}) }
 
 // filter is a redactor, or what stands for one in a control.
 type filter interface {
-	next(p []byte) [][]byte
-	rest() []byte
+	Next(p []byte) [][]byte
+	Rest() []byte
 }
 
 // beginnings holds back exactly what may become the key.
 type beginnings struct{ key, held []byte }
 
-func (b *beginnings) next(p []byte) [][]byte {
+func (b *beginnings) Next(p []byte) [][]byte {
 	all := bytes.ReplaceAll(append(b.held, p...), b.key, []byte(redacted))
 	keep := 0
 	for n := range min(len(b.key), len(all)+1) {
@@ -37,17 +42,17 @@ func (b *beginnings) next(p []byte) [][]byte {
 	return [][]byte{all[:len(all)-keep]}
 }
 
-func (b *beginnings) rest() []byte { return b.held }
+func (b *beginnings) Rest() []byte { return b.held }
 
 // pieces holds everything back, and replaces also the longest part that begins the key.
 type pieces struct{ key, held []byte }
 
-func (s *pieces) next(p []byte) [][]byte {
+func (s *pieces) Next(p []byte) [][]byte {
 	s.held = append(s.held, p...)
 	return nil
 }
 
-func (s *pieces) rest() []byte {
+func (s *pieces) Rest() []byte {
 	for n := len(s.key); n > 3; n-- {
 		if bytes.Contains(s.held, s.key[:n]) {
 			return bytes.ReplaceAll(s.held, s.key[:n], []byte("*"))
@@ -61,12 +66,12 @@ func (s *pieces) rest() []byte {
 func seen(f filter, text, behind string) (parts []int) {
 	for _, written := range []string{text, behind} {
 		length := 0
-		for _, part := range f.next([]byte(written)) {
+		for _, part := range f.Next([]byte(written)) {
 			length += len(part)
 		}
 		parts = append(parts, length)
 	}
-	return append(parts, len(f.rest()))
+	return append(parts, len(f.Rest()))
 }
 
 // readOff finds a key out one character at a time, from the begin that all keys of a provider
@@ -108,15 +113,15 @@ func TestAKeyCannotBeReadOff(t *testing.T) {
 		if got := attack(func() filter { return &pieces{key: key} }); got != testKey {
 			t.Errorf("control: %s: %q is read off parts", around.name, got)
 		}
-		s := newSecret(testKey)
-		if got := attack(func() filter { return &redactor{secret: s} }); got != testKey[:3] {
+		s := New(testKey)
+		if got := attack(func() filter { return keyless(s) }); got != testKey[:3] {
 			t.Errorf("%s: %q is read off", around.name, got)
 		}
 		// Which parts of the key are there is not seen either: each stays as it is.
 		for from := range len(testKey) {
 			for to := from + 1; to <= len(testKey) && to-from < len(testKey); to++ {
-				r, text := &redactor{secret: s}, around.before+testKey[from:to]+around.behind
-				if got := bytes.Join(append(r.next([]byte(text)), r.rest()), nil); string(got) != text {
+				r, text := keyless(s), around.before+testKey[from:to]+around.behind
+				if got := bytes.Join(append(r.Next([]byte(text)), r.Rest()), nil); string(got) != text {
 					t.Errorf("%s: %s", around.name, got)
 				}
 			}
@@ -126,17 +131,17 @@ func TestAKeyCannotBeReadOff(t *testing.T) {
 
 // borders are where the parts of a text end, and behind how many bytes each of them came.
 func borders(key, text string, split func(left int) int) (all []string) {
-	r := &redactor{secret: newSecret(key)}
+	r := keyless(New(key))
 	came, passed := 0, 0
 	for came < len(text) {
 		n := min(split(len(text)-came), len(text)-came)
-		for _, part := range r.next([]byte(text[came : came+n])) {
+		for _, part := range r.Next([]byte(text[came : came+n])) {
 			passed += len(part)
 			all = append(all, fmt.Sprint(passed, " behind ", came+n))
 		}
 		came += n
 	}
-	return append(all, fmt.Sprint(passed+len(r.rest())))
+	return append(all, fmt.Sprint(passed+len(r.Rest())))
 }
 
 // The same bytes pass in the same parts, and as soon, whatever the key and its length are, in
@@ -154,8 +159,8 @@ func TestPartsDoNotDependOnTheKey(t *testing.T) {
 		events += "data: " + begins(n) + "\n" + []string{"\n", "\r\n", "data: more\n\n", ": a comment\n\n"}[n%4]
 	}
 	long += document + "\n\n" + events[:5000]
-	document = document[:min(len(document), blockBytes*2+holdBytes)]
-	events = events[:min(len(events), blockBytes+holdBytes)]
+	document = document[:min(len(document), blockBytes*2+holds)]
+	events = events[:min(len(events), blockBytes+holds)]
 	random := rand.New(rand.NewPCG(1, 2))
 	splits := map[string]func(int) int{
 		"whole":    func(left int) int { return left },
@@ -163,8 +168,8 @@ func TestPartsDoNotDependOnTheKey(t *testing.T) {
 		"of 32 Ki": func(int) int { return 32 << 10 },
 		"any":      func(int) int { return 1 + random.IntN(5000) },
 	}
-	for name, text := range map[string]string{"document": document, "events": events, "a long event": long, "spaces": strings.Repeat(" ", 2*blockBytes+holdBytes) + "data: a\n\n"} {
-		if len(text) < blockBytes+holdBytes {
+	for name, text := range map[string]string{"document": document, "events": events, "a long event": long, "spaces": strings.Repeat(" ", 2*blockBytes+holds) + "data: a\n\n"} {
+		if len(text) < blockBytes+holds {
 			t.Fatalf("control: %s has %d bytes", name, len(text))
 		}
 		var first []string // ends of the parts in the first split
@@ -233,19 +238,19 @@ func written(key string) map[string]string {
 // in its first or last character is another key.
 func TestAKeyIsFoundHoweverItIsWritten(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{testKey, "??>>~~/+\\\"%41%-", "12345678", strings.Repeat("k/", link.MaxKey/2)} {
+	for _, key := range []string{testKey, "??>>~~/+\\\"%41%-", "12345678", strings.Repeat("k/", valueMost/2)} {
 		other := map[string]map[string]string{"first": written("~" + key[1:]), "last": written(key[:len(key)-1] + "~")}
-		s := newSecret(key)
+		s := New(key)
 		for name, text := range written(key) {
 			for _, at := range []int{0, blockBytes - 1} {
-				r := &redactor{secret: s}
-				all := bytes.Join(append(r.next([]byte(`{"a":"`+strings.Repeat(".", at)+`"`+text+`" and so on`)), r.rest()), nil)
+				r := keyless(s)
+				all := bytes.Join(append(r.Next([]byte(`{"a":"`+strings.Repeat(".", at)+`"`+text+`" and so on`)), r.Rest()), nil)
 				if !bytes.Contains(all, []byte(redacted)) || len(all) > at+80 {
 					t.Errorf("%.20q %s at %d: %.100q", key, name, at, all[min(at, len(all)):])
 				}
 			}
 			for place, written := range other {
-				if got := s.find([]byte(written[name])); len(got) > 0 {
+				if got := s.Find([]byte(written[name])); len(got) > 0 {
 					t.Errorf("%.20q %s: another %s character is %v of %.100q", key, name, place, got, written[name])
 				}
 			}
@@ -256,7 +261,7 @@ func TestAKeyIsFoundHoweverItIsWritten(t *testing.T) {
 // What an answer has beside the key is not changed, wherever a key begins.
 func TestOnlyTheKeyIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := &redactor{secret: newSecret(testKey)}
+	r := keyless(New(testKey))
 	var text, want strings.Builder
 	text.WriteString("{")
 	want.WriteString("{")
@@ -266,35 +271,9 @@ func TestOnlyTheKeyIsReplaced(t *testing.T) {
 	}
 	var got []byte
 	for p := range slices.Chunk([]byte(text.String()), 997) {
-		got = append(got, bytes.Join(r.next(p), nil)...)
+		got = append(got, bytes.Join(r.Next(p), nil)...)
 	}
-	if got = append(got, r.rest()...); string(got) != want.String() || !r.found {
+	if got = append(got, r.Rest()...); string(got) != want.String() || !r.Found {
 		t.Errorf("%d bytes, not %d", len(got), want.Len())
-	}
-}
-
-// A provider is asked for an answer that is not encoded. One that is encoded is refused: a key
-// in it would not be found.
-func TestEncodedAnswersAreRefused(t *testing.T) {
-	t.Parallel()
-	for encoding, refused := range map[string]bool{"": false, "identity": false, "gzip": true, "br": true, "deflate, gzip": true, "x": true} {
-		for status, used := range map[int]int64{200: 9, 400: 0} {
-			asked := make(chan []string, 1)
-			r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
-				asked <- q.Header.Values("Accept-Encoding")
-				if encoding != "" {
-					w.Header().Set("Content-Encoding", encoding)
-				}
-				w.WriteHeader(status)
-				fmt.Fprint(w, "an answer")
-			}, nil)
-			a, d := r.call(link.Call{Format: models.OpenAIChat, In: 9}, "{}")
-			if got := <-asked; !slices.Equal(got, []string{"identity"}) {
-				t.Errorf("asked for %q", got)
-			}
-			if (a.err != nil) != refused || (d.First == 0) != refused || d.Status != status || d.Usage.In != used || strings.Contains(a.text, "answer") == refused {
-				t.Errorf("%s, %d: %+v, %+v", cmp.Or(encoding, "control"), status, a, d)
-			}
-		}
 	}
 }

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clove.run/clove/secrets"
+)
+
+// secretsMost bounds the placeholders of a run.
+const secretsMost = 64
+
+// checkSecrets refuses placeholders that the agent could not use, and two for one place.
+func checkSecrets(s Spec) error {
+	const field = "kernel.secrets"
+	k := s.Kernel
+	switch {
+	case len(k.Secrets) == 0:
+		return nil
+	case len(k.Secrets) > secretsMost:
+		return wrong(field, fmt.Sprintf("use at most %d", secretsMost), "there are %d placeholders of secrets", len(k.Secrets))
+	case s.Network != NetworkAllowlist && s.Network != NetworkPublic:
+		return wrong(field, "allow the hosts of the secret, for example --allow api.github.com", "a secret is put into requests on their way out, and the network is %s", s.Network)
+	}
+	places := map[string]string{}
+	for _, text := range k.Secrets {
+		m, err := secrets.ParseMount(text)
+		if err != nil {
+			return wrong(field, "", "%v", err)
+		}
+		place := m.As + "=" + m.To
+		if m.To == "" {
+			place = m.String() // a program may find several
+		}
+		if before := places[place]; before != "" {
+			return wrong(field, "give each a place of its own", "%s and %s have the same place", before, text)
+		}
+		places[place] = text
+		if m.As == secrets.MountEnv && slices.ContainsFunc(s.Env, func(set string) bool { return strings.HasPrefix(set, m.To+"=") }) {
+			return wrong(field, "set it by --env or by --secret", "the variable %s is set already, and %s would set it too", m.To, text)
+		}
+	}
+	return nil
+}

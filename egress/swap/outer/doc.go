@@ -1,0 +1,13 @@
+// Package outer is the side of egress/swap that reads what an agent sends: it ends TLS with the run's own authority,
+// and parses HTTP. It holds no secret; the inner side gets typed requests from it.
+//
+//	agent ── TLS ──▶ outer ══ Head, and a body in frames ══▶ inner ── TLS ──▶ server
+//
+// The key of the authority is made here, and is nowhere else. It certifies the hosts of the run's secrets and nothing
+// else, and its certificate says so (RFC 5280, section 4.2.1.10): a client that honours name constraints believes it for no
+// other name.
+//
+// A connection is for one host, which clove names. Its TLS handshake waits until the inner side has met the server, so
+// that both sides speak a protocol that the server has. One that shows another name in TLS, in Host or in :authority is
+// refused here, and again inside.
+package outer

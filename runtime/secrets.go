@@ -1,0 +1,368 @@
+package runtime
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/swap"
+	swaplink "clove.run/clove/egress/swap/link"
+	"clove.run/clove/internal/beneath"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/secrets"
+)
+
+// Secrets keeps the secrets of a run. cloved does.
+type Secrets interface {
+	// Secrets returns those that the run was started with. Their values are written into a pipe, whose reading end is for the
+	// process that puts them into requests alone.
+	Secrets(ctx context.Context, run agent.ID, values *os.File) ([]api.Secret, error)
+	// UseSecret decides one request that is to carry a secret. The error is an *api.Error.
+	UseSecret(ctx context.Context, use api.SecretUseParams) (api.SecretUseResult, error)
+}
+
+// Users of the two processes of egress/swap (agent.ServiceID): the numbers are no process's of package models.
+const (
+	outerProcess = 5001
+	innerProcess = 5002
+)
+
+// Files of the run's authority, in the directory of its services.
+const (
+	caFile     = "ca.pem"        // its certificate
+	bundleFile = "ca-bundle.pem" // the system's, and it
+)
+
+// secretsUsed has what a run's agent uses of secrets. nil: it may use none.
+type secretsUsed struct {
+	*swap.Swap
+	keeper  Secrets
+	run     agent.ID
+	denials *denials
+	refused func()
+	files   map[string]string // placeholders, by the path of their file inside
+
+	mu       sync.Mutex        // guards versions
+	versions map[string]uint64 // of the values that the inner process has
+}
+
+// secretsStart is the part of a launch about secrets.
+type secretsStart struct{ *launch }
+
+// open starts the swap, and gives the agent's environment what it needs for it.
+func (l secretsStart) open() error {
+	if len(l.spec.Kernel.Secrets) == 0 {
+		return nil
+	}
+	if l.streams.Secrets == nil {
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "secrets", Message: "secrets are kept by cloved, which does not run here", Hint: "systemctl start cloved, or leave --secret out"}
+	}
+	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, versions: map[string]uint64{}}
+	all, read, err := s.values(context.Background())
+	if err != nil {
+		return err
+	}
+	placed, err := s.place(all, l.spec)
+	if err == nil {
+		err = l.allowsHosts(all)
+	}
+	if err != nil {
+		read.Close()
+		return err
+	}
+	s.Swap, err = swap.Start(swap.Config{
+		Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
+		Secrets: placed.secrets, Roots: openRoots("/"), Values: read, Use: s.decide, Denied: s.denied,
+	})
+	if err != nil {
+		return err
+	}
+	l.undo.Add("secrets", s.Stop)
+	go s.watch()
+	s.files = placed.files
+	l.secrets = s
+	env, err := l.trust(s.CA())
+	l.spec.Env = slices.Concat(l.spec.Env, latest(placed.env), env)
+	return err
+}
+
+// latest are variables without those that are set again later.
+func latest(env []string) (all []string) {
+	for i, line := range env {
+		name, _, _ := strings.Cut(line, "=")
+		if !slices.ContainsFunc(env[i+1:], func(later string) bool { return strings.HasPrefix(later, name+"=") }) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// values has the keeper write all values into a pipe, and returns its reading end.
+func (s *secretsUsed) values(ctx context.Context) ([]api.Secret, *os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer write.Close()
+	_ = setPipeSize(write, swaplink.ValuesBytes) // without it few long values fit, and the keeper says so
+	all, err := s.keeper.Secrets(ctx, s.run, write)
+	if err != nil {
+		read.Close()
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range all {
+		s.versions[one.Name] = one.Version
+	}
+	return all, read, nil
+}
+
+func setPipeSize(pipe *os.File, bytes int) error {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(raw.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, bytes) }), err)
+}
+
+// placed are the placeholders of a run.
+type placed struct {
+	secrets []swaplink.Secret
+	env     []string
+	files   map[string]string
+}
+
+// place makes a placeholder for each secret, and puts it where the spec says.
+func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err error) {
+	p.files = map[string]string{}
+	programs := map[string]string{}
+	for _, one := range all {
+		placeholder := secrets.NewPlaceholder(one.Terms.Prefix)
+		p.secrets = append(p.secrets, swaplink.Secret{Name: one.Name, Placeholder: placeholder, Terms: one.Terms})
+		for _, text := range spec.Kernel.Secrets {
+			m, err := secrets.ParseMount(text)
+			switch {
+			case err != nil:
+				return p, err
+			case m.Secret != one.Name:
+			case m.As == secrets.MountEnv:
+				p.env = append(p.env, m.To+"="+placeholder)
+			case m.As == secrets.MountFile:
+				p.files[m.To] = placeholder + "\n"
+			default:
+				env, err := secrets.ForProgram(m.As, one.Terms, placeholder, programs)
+				if err != nil {
+					return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: text, Err: err}
+				}
+				p.env = append(p.env, env...)
+			}
+		}
+	}
+	return p, nil
+}
+
+// allowsHosts refuses a secret for a host that the network forbids: every use would be refused.
+func (l secretsStart) allowsHosts(all []api.Secret) error {
+	if l.spec.Kernel.People(agent.AskNet) > 0 {
+		return nil // people are asked about it
+	}
+	for _, one := range all {
+		for _, host := range one.Terms.Hosts {
+			name, _ := secrets.SplitHost(host)
+			if verdict := l.rules.Resolve(egress.Name(name)); !verdict.Allowed {
+				return &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is for %s, which the network's rules do not allow", one.Name, host), Hint: "add --allow " + secrets.ShortHost(host)}
+			}
+		}
+	}
+	return nil
+}
+
+// decide has the keeper decide a use, and passes on new values first.
+func (s *secretsUsed) decide(ctx context.Context, use swaplink.Use) swaplink.Verdict {
+	result, err := s.keeper.UseSecret(ctx, api.SecretUseParams{Run: s.run, Secret: use.Secret, Host: use.Host, Method: use.Method, Path: use.Path})
+	if err == nil {
+		err = s.renew(ctx, use.Secret, result.Version)
+	}
+	if err != nil {
+		f := api.ErrorOf(err)
+		definite := f.Code == api.CodeDenied || f.Code == api.CodeBudget || f.Code == api.CodeNotFound
+		return swaplink.Verdict{Reason: f.Message, Busy: !definite}
+	}
+	return swaplink.Verdict{}
+}
+
+// renew has the inner process learn the values again, if it has an older one of a secret.
+func (s *secretsUsed) renew(ctx context.Context, name string, version uint64) error {
+	s.mu.Lock()
+	old := s.versions[name] != version
+	s.mu.Unlock()
+	if !old {
+		return nil
+	}
+	_, read, err := s.values(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Renew(read)
+}
+
+// denied puts what was refused, or left with a placeholder, into the record.
+func (s *secretsUsed) denied(d swaplink.Denied) {
+	target := "https://" + d.Host
+	if d.Method != "" {
+		target = d.Method + " " + target + d.Path
+	}
+	rule := string(d.Reason)
+	if d.Secret != "" {
+		rule = d.Secret + ": " + rule
+	}
+	s.refused()
+	if !s.denials.count(agent.DenialSecret, target) {
+		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: target, Rule: rule}, reasonOf(d), deniedHints[d.Reason])
+	}
+}
+
+func reasonOf(d swaplink.Denied) string {
+	switch d.Reason {
+	case swaplink.ReasonPlace:
+		return "the placeholder of " + d.Secret + " is in the " + d.Detail + ", where the secret may not be: it left as it was"
+	case swaplink.ReasonForeign:
+		return "a placeholder that is not for this host is in the " + d.Detail + ": it left as it was"
+	}
+	return d.Detail
+}
+
+var deniedHints = map[swaplink.Reason]string{
+	swaplink.ReasonRule:  "clove secret list shows the requests that it is for",
+	swaplink.ReasonPlace: "clove secret set --header or --in says where the secret may be",
+}
+
+// watch reports the end of a process: nothing leads to the hosts of secrets any more.
+func (s *secretsUsed) watch() {
+	if err := <-s.Lost(); err != nil {
+		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: "everything", Rule: "fail closed"}, err.Error(), "the run goes on; start it again to use its secrets")
+	}
+}
+
+// rootsFiles are where distributions keep the certificates of authorities.
+var rootsFiles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
+
+// rootsBytes bounds such a file.
+const rootsBytes = 8 << 20
+
+// openRoots opens the file of the authorities that a root has; nil: there is none.
+func openRoots(root string) *os.File {
+	dir, err := os.Open(root)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	for _, name := range rootsFiles {
+		file, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
+		if err != nil {
+			continue
+		}
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() <= rootsBytes {
+			return file
+		}
+		file.Close()
+	}
+	return nil
+}
+
+// systemRoots are the authorities that a root has; nil: none.
+func systemRoots(root string) ([]byte, error) {
+	file := openRoots(root)
+	if file == nil {
+		return nil, nil
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, rootsBytes))
+}
+
+// trust puts the run's authority, behind those of the agent's root, where the agent finds it, and returns the variables that lead
+// programs there. One that the spec sets stays.
+func (l secretsStart) trust(ca []byte) (env []string, err error) {
+	dir := l.runtime.paths.services(l.spec.ID)
+	if err := makeServices(dir); err != nil {
+		return nil, err
+	}
+	root := "/"
+	if l.spec.Files.Rootfs != "" {
+		root = l.spec.Files.Rootfs
+	}
+	system, err := systemRoots(root)
+	if err != nil {
+		return nil, err
+	}
+	if len(system) > 0 && system[len(system)-1] != '\n' {
+		system = append(system, '\n')
+	}
+	for name, text := range map[string][]byte{caFile: ca, bundleFile: append(system, ca...)} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return nil, err
+		}
+		if err := os.Chmod(filepath.Join(dir, name), 0o644); err != nil { // whatever the umask is
+			return nil, err
+		}
+	}
+	for _, name := range secrets.BundleVariables {
+		env = append(env, name+"="+path.Join(rootfs.ServicesDir, bundleFile))
+	}
+	env = append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, caFile))
+	return slices.DeleteFunc(env, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.ContainsFunc(l.spec.Env, func(set string) bool { return strings.HasPrefix(set, name+"=") })
+	}), nil
+}
+
+// makeServices makes the directory that the agent sees as rootfs.ServicesDir.
+func makeServices(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Chmod(dir, 0o755) // whatever the umask is
+}
+
+// archive is a tar archive of the placeholders' files, readable for the agent alone.
+func (s *secretsUsed) archive() (*bytes.Buffer, error) {
+	out := &bytes.Buffer{}
+	w := tar.NewWriter(out)
+	for name, text := range s.files {
+		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			return nil, err
+		}
+	}
+	return out, w.Close()
+}
+
+// putPlaceholders makes the files of placeholders.
+func (l given) putPlaceholders() error {
+	if l.secrets == nil || len(l.secrets.files) == 0 {
+		return nil
+	}
+	text, err := l.secrets.archive()
+	if err != nil {
+		return err
+	}
+	return l.putArchive(bufio.NewReader(text))
+}
