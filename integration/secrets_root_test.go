@@ -58,13 +58,16 @@ func (d *cloved) keeps(name string, flags ...string) {
 func TestAProgramUsesASecretThatItNeverHas(t *testing.T) {
 	d, _, got := secretHost(t)
 	d.keeps("TOKEN")
-	out := d.ok("run", "--allow", "api.example.com", "--secret", "TOKEN:env=API_TOKEN", "--", "sh", "-c",
+	out := d.ok("run", "--name", "uses", "--allow", "api.example.com", "--secret", "TOKEN:env=API_TOKEN", "--", "sh", "-c",
 		`echo "placeholder $API_TOKEN"; curl -sS -m 20 -H "Authorization: Bearer $API_TOKEN" https://api.example.com/repos/acme`)
 	if all := got(); len(all) != 1 || all[0] != "GET /repos/acme Bearer "+secretValue+" " {
 		t.Errorf("the server got %q", all)
 	}
 	if strings.Contains(out, secretValue) || !strings.Contains(out, "placeholder cloveplaceholder") || !strings.Contains(out, "GET /repos/acme Bearer ****") {
 		t.Errorf("%s", out)
+	}
+	if record := d.inspect("uses").Record; len(record.Denials) != 0 {
+		t.Errorf("%+v", record.Denials)
 	}
 	var uses []api.SecretUse
 	if err := json.Unmarshal([]byte(d.ok("secret", "uses", "--json")), &uses); err != nil || len(uses) != 1 || uses[0].Path != "/repos/acme" || uses[0].Host != "api.example.com:443" {

@@ -194,10 +194,10 @@ func (l secretsStart) allowsHosts(all []api.Secret) error {
 }
 
 // decide has the keeper decide a use, and passes on new values first.
-func (s *secretsUsed) decide(ctx context.Context, use swaplink.Use) swaplink.Verdict {
+func (s *secretsUsed) decide(ctx context.Context, on *swap.Swap, use swaplink.Use) swaplink.Verdict {
 	result, err := s.keeper.UseSecret(ctx, api.SecretUseParams{Run: s.run, Secret: use.Secret, Host: use.Host, Method: use.Method, Path: use.Path})
 	if err == nil {
-		err = s.renew(ctx, use.Secret, result.Version)
+		err = s.renew(ctx, on, use.Secret, result.Version)
 	}
 	if err != nil {
 		f := api.ErrorOf(err)
@@ -208,7 +208,7 @@ func (s *secretsUsed) decide(ctx context.Context, use swaplink.Use) swaplink.Ver
 }
 
 // renew has the inner process learn the values again, if it has an older one of a secret.
-func (s *secretsUsed) renew(ctx context.Context, name string, version uint64) error {
+func (s *secretsUsed) renew(ctx context.Context, on *swap.Swap, name string, version uint64) error {
 	s.mu.Lock()
 	old := s.versions[name] != version
 	s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *secretsUsed) renew(ctx context.Context, name string, version uint64) er
 	if err != nil {
 		return err
 	}
-	return s.Renew(read)
+	return on.Renew(read)
 }
 
 // denied puts what was refused, or left with a placeholder, into the record.
@@ -255,8 +255,10 @@ var deniedHints = map[swaplink.Reason]string{
 
 // watch reports the end of a process: nothing leads to the hosts of secrets any more.
 func (s *secretsUsed) watch() {
-	if err := <-s.Lost(); err != nil {
+	select {
+	case err := <-s.Lost():
 		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: "everything", Rule: "fail closed"}, err.Error(), "the run goes on; start it again to use its secrets")
+	case <-s.Done():
 	}
 }
 

@@ -139,7 +139,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (r *rig) use(_ context.Context, use link.Use) link.Verdict {
+func (r *rig) use(_ context.Context, _ *Swap, use link.Use) link.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.uses = append(r.uses, use)

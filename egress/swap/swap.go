@@ -33,8 +33,9 @@ type Config struct {
 	Secrets []link.Secret
 	Roots   *os.File // the system's authorities, PEM, which Start takes over; nil: there are none
 	Values  *os.File // the reading end of a pipe of link.Values, which Start takes over
-	// Use decides whether a request may carry a secret. Many goroutines call it at once, and it may take its time.
-	Use func(ctx context.Context, use link.Use) link.Verdict
+	// Use decides whether a request may carry a secret, and may pass new values on before. Many goroutines call it at once, and it may
+	// take its time.
+	Use func(ctx context.Context, on *Swap, use link.Use) link.Verdict
 	// Denied gets what was refused, or left with a placeholder in it. It must not block.
 	Denied func(link.Denied)
 }
@@ -46,7 +47,8 @@ type Swap struct {
 	outer, inner side
 	ca           []byte
 	hosts        []string
-	ctx          context.Context
+	ctx          context.Context // until Stop
+	cancel       context.CancelFunc
 	undo         undo.Stack
 
 	mu     sync.Mutex // guards number
@@ -78,6 +80,7 @@ func Start(c Config) (*Swap, error) {
 
 func start(c Config, spawn spawn) (*Swap, error) {
 	s := &Swap{spawn: spawn, config: c, lost: make(chan error, 2)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	defer c.Values.Close()
 	if c.Roots != nil {
 		defer c.Roots.Close()
@@ -94,9 +97,6 @@ func start(c Config, spawn spawn) (*Swap, error) {
 }
 
 func (s *Swap) start() (err error) {
-	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithCancel(context.Background())
-	s.undo.Add("secrets in use", func() error { cancel(); return nil })
 	one, other, err := passfd.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
@@ -181,7 +181,9 @@ func (s *Swap) listen(p side) {
 		files, err := p.conn.Receive(&m)
 		packet.CloseAll(files) // an honest one sends none
 		if err != nil {
-			s.lost <- err
+			if s.ctx.Err() == nil {
+				s.lost <- err
+			}
 			return
 		}
 		switch {
@@ -198,7 +200,7 @@ func (s *Swap) decide(use link.Use) {
 	verdict := link.Verdict{Reason: "the run has no such secret"}
 	if slices.ContainsFunc(s.config.Secrets, func(one link.Secret) bool { return one.Name == use.Secret }) {
 		use.Request = boundedRequest(use.Request)
-		verdict = s.config.Use(s.ctx, use)
+		verdict = s.config.Use(s.ctx, s, use)
 	}
 	verdict.Number = use.Number
 	_ = s.inner.conn.Send(link.Order{Verdict: &verdict}) // a process that is gone asks no more
@@ -268,8 +270,14 @@ func (s *Swap) Renew(values *os.File) error {
 	return s.inner.conn.Send(link.Order{Values: true}, values)
 }
 
+// Done is closed by Stop.
+func (s *Swap) Done() <-chan struct{} { return s.ctx.Done() }
+
 // Lost gets a value when one of the processes has ended by itself.
 func (s *Swap) Lost() <-chan error { return s.lost }
 
 // Stop ends the processes.
-func (s *Swap) Stop() error { return s.undo.Run() }
+func (s *Swap) Stop() error {
+	s.cancel()
+	return s.undo.Run()
+}
