@@ -19,7 +19,7 @@ func ParseRule(text string) (r Rule, err error) {
 	method, pattern, both := strings.Cut(text, " ")
 	bad := strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" && method != "*"
 	if !both || method == "" || bad || len(text) > 512 {
-		return r, fmt.Errorf("%.80q is no rule: write a method and a pattern of paths, as GET /repos/**", text)
+		return r, fmt.Errorf("%.80q is no rule: write a method and a pattern, for example GET /repos/** for all paths below", text)
 	}
 	if path, perr := Path(pattern); perr != nil || path != pattern {
 		return r, fmt.Errorf("%.80q is no pattern of paths: write it without escapes and without . and ..", pattern)
