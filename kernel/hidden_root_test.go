@@ -35,7 +35,7 @@ func (h hidden) slower(by *rig, pairs int) (slower, usual time.Duration) {
 // visible is the difference that a caller could see: it is a part of the time, or so long that a caller who asks often
 // sees it.
 func visible(slower, usual time.Duration) bool {
-	return slower.Abs() > max(usual/6, 40*time.Microsecond)
+	return slower.Abs() > max(usual/6, 40*time.Microsecond*slowdown)
 }
 
 // What belongs to another namespace or owner is answered in the time of what does not exist. A difference
