@@ -5,35 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
-	"clove.run/clove/internal/passfd"
 	"clove.run/clove/internal/rpc"
 )
 
 // Secrets returns the secrets that a run was started with. cloved writes their values into a pipe, of which the caller keeps
 // both ends: this process does not read it.
 func (s *Share) Secrets(ctx context.Context, run agent.ID, values *os.File) ([]api.Secret, error) {
-	conn, err := s.client.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := request(ctx, conn, methods.SecretOpen.Name, api.SecretOpenParams{Run: run}); err != nil {
-		return nil, lost(err)
-	}
-	m, err := conn.Receive()
-	if err == nil && m.Method == api.NoteReady {
-		if _, err = passfd.Send(conn.Conn.(*net.UnixConn), []byte{'\n'}, values); err == nil {
-			m, err = conn.Receive()
-		}
-	}
+	m, err := s.pass(ctx, methods.SecretOpen.Name, api.SecretOpenParams{Run: run}, values)
 	var result api.SecretOpenResult
 	switch {
 	case err == nil && m.Error != nil:

@@ -78,21 +78,7 @@ func (s *Share) attach(ctx context.Context, run agent.ID, begins bool, changed f
 // Serve has cloved answer the calls that come on calls, the supervisor's end of the channel to the run's
 // gate. It returns when cloved has gone, when the gate has, or when ctx ends; the caller keeps the file.
 func (s *Share) Serve(ctx context.Context, run agent.ID, calls *os.File) error {
-	conn, err := s.client.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := request(ctx, conn, methods.KernelServe.Name, api.KernelServeParams{Run: run}); err != nil {
-		return lost(err)
-	}
-	m, err := conn.Receive()
-	if err == nil && m.Method == api.NoteReady {
-		if _, err = passfd.Send(conn.Conn.(*net.UnixConn), []byte{'\n'}, calls); err == nil {
-			m, err = conn.Receive() // until it ends
-		}
-	}
+	m, err := s.pass(ctx, methods.KernelServe.Name, api.KernelServeParams{Run: run}, calls) // until it ends
 	switch {
 	case err == nil && m.Error != nil:
 		err = api.ParseError(m.Error)
@@ -100,6 +86,25 @@ func (s *Share) Serve(ctx context.Context, run agent.ID, calls *os.File) error {
 		err = rpc.ErrGone
 	}
 	return lost(err)
+}
+
+// pass begins a session in which cloved takes a descriptor, which the caller keeps, and returns what comes behind that.
+func (s *Share) pass(ctx context.Context, method string, params any, file *os.File) (m rpc.Message, err error) {
+	conn, err := s.client.connect(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if err := request(ctx, conn, method, params); err != nil {
+		return m, err
+	}
+	if m, err = conn.Receive(); err == nil && m.Method == api.NoteReady {
+		if _, err = passfd.Send(conn.Conn.(*net.UnixConn), []byte{'\n'}, file); err == nil {
+			m, err = conn.Receive()
+		}
+	}
+	return m, err
 }
 
 // Call is one call in the name of the run's agent.

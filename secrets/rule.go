@@ -22,7 +22,7 @@ func ParseRule(text string) (r Rule, err error) {
 		return r, fmt.Errorf("%.80q is no rule: write a method and a pattern, for example GET /repos/** for all paths below", text)
 	}
 	if path, perr := Path(pattern); perr != nil || path != pattern {
-		return r, fmt.Errorf("%.80q is no pattern of paths: write it without escapes and without . and ..", pattern)
+		return r, fmt.Errorf("%.80q is no pattern of paths: without escapes, it has no segment . or .. and no empty one in it", pattern)
 	}
 	return Rule{method, strings.Split(pattern[1:], "/")}, nil
 }

@@ -54,7 +54,7 @@ func secretCommand() command {
 			&cli.StringFlag{Name: flagPlaceholder, Usage: "set: what placeholders begin with, for programs that look at it, such as ghp_"},
 			&cli.StringFlag{Name: flagCA, Usage: "set: certificates of the authorities of the hosts, in PEM form; only root", DefaultText: "those of the system"},
 			&cli.StringFlag{Name: flagUses, Usage: "set: how many requests may carry it", DefaultText: "any number"},
-			&cli.StringFlag{Name: flagExpires, Usage: "set: how long it can be used, such as 90d, or until when", DefaultText: "for ever"},
+			&cli.StringFlag{Name: flagExpires, Usage: "set: how long it can be used, such as 90d, or until when", DefaultText: "at any time"},
 			&cli.StringFlag{Name: flagFromFile, Usage: "set, rotate: the file of the value; - is stdin", DefaultText: "stdin"},
 			&cli.BoolFlag{Name: flagAll, Usage: "list: those of all users; only root", DisableDefaultText: true},
 			jsonFlag("print JSON"),

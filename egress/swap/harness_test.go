@@ -49,6 +49,7 @@ type rig struct {
 	server *httptest.Server
 	client *http.Client // the agent's
 	port   uint16
+	outer  chan *packet.Conn // its channel to the inner side, where the test is it
 
 	mu     sync.Mutex // guards the following
 	uses   []link.Use
@@ -65,8 +66,8 @@ type inProcess struct {
 func (p inProcess) Kill() error    { p.cancel(); return nil }
 func (p inProcess) Failure() error { return errors.New("in this process") }
 
-// sideOf is clove-swap without its confinement.
-func sideOf(_ string, _ uint32, files ...*os.File) (process, error) {
+// sideOf is clove-swap without its confinement. taken gets the channel of an outer side that the test is; nil: it is the real one.
+func sideOf(taken chan<- *packet.Conn, files ...*os.File) (process, error) {
 	var conns []*packet.Conn
 	for _, file := range files {
 		raw, err := file.SyscallConn()
@@ -89,6 +90,14 @@ func sideOf(_ string, _ uint32, files ...*os.File) (process, error) {
 		_, err := conns[0].Receive(&order)
 		switch {
 		case err != nil:
+		case order.Outer != nil && taken != nil:
+			err = conns[0].Send(link.Report{Ready: &link.Ready{}})
+			taken <- conns[1]
+			for err == nil {
+				var files []*os.File
+				files, err = conns[0].Receive(&link.Order{})
+				packet.CloseAll(files)
+			}
 		case order.Outer != nil:
 			err = outer.New(conns[0], conns[1]).Serve(order.Outer.Names)
 		case order.Inner != nil:
@@ -110,6 +119,11 @@ func newRig(t *testing.T, terms secrets.Terms, handler http.HandlerFunc, set ...
 	r.server.StartTLS()
 	t.Cleanup(r.server.Close)
 	r.port = 443
+	var taken chan<- *packet.Conn
+	if r.server.Config.ReadTimeout != 0 {
+		r.outer = make(chan *packet.Conn, 1)
+		taken = r.outer
+	}
 	if terms.Hosts == nil {
 		terms.Hosts = []string{site}
 	}
@@ -125,7 +139,9 @@ func newRig(t *testing.T, terms secrets.Terms, handler http.HandlerFunc, set ...
 		defer write.Close()
 		_ = json.NewEncoder(write).Encode(link.Values{"TOKEN": value})
 	}()
-	r.swap, err = start(Config{Secrets: []link.Secret{{Name: "TOKEN", Placeholder: placeholder, Terms: normal}}, Values: read, Use: r.use, Denied: r.note}, sideOf)
+	r.swap, err = start(Config{Secrets: []link.Secret{{Name: "TOKEN", Placeholder: placeholder, Terms: normal}}, Values: read, Use: r.use, Denied: r.note}, func(_ string, _ uint32, files ...*os.File) (process, error) {
+		return sideOf(taken, files...)
+	})
 	must(t, err)
 	t.Cleanup(func() { r.swap.Stop() })
 	r.client = r.agent(site)
@@ -150,6 +166,60 @@ func (r *rig) note(d link.Denied) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.denied = append(r.denied, d)
+}
+
+// dials is a connection of the agent's that has begun TLS, and offers HTTP/1.1 alone.
+func (r *rig) dials() *tls.Conn {
+	r.t.Helper()
+	conn, err := r.connect(site)
+	must(r.t, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(r.swap.CA())
+	secure := tls.Client(conn, &tls.Config{ServerName: site, RootCAs: roots})
+	r.t.Cleanup(func() { secure.Close() })
+	must(r.t, secure.SetDeadline(time.Now().Add(soon)))
+	return secure
+}
+
+// asAttacker marks a rig whose outer side is the test.
+func asAttacker(s *httptest.Server) { s.Config.ReadTimeout = soon + 1 }
+
+// attacker is the channel of an outer side that was taken over.
+type attacker struct {
+	t     *testing.T
+	inner *packet.Conn
+}
+
+// attacker has one connection of the agent's.
+func (r *rig) attacker() attacker {
+	r.t.Helper()
+	_, err := r.connect(site)
+	must(r.t, err)
+	a := attacker{r.t, <-r.outer}
+	must(r.t, a.inner.Send(link.ToInner{Await: &link.Await{Number: 1}}))
+	var m link.ToOuter
+	if _, err := a.inner.Receive(&m); err != nil || m.Met == nil || m.Met.Error != "" {
+		r.t.Fatalf("%+v, %v", m, err)
+	}
+	return a
+}
+
+// asks makes a request, and returns all that comes back.
+func (a attacker) asks(h link.Head) string {
+	a.t.Helper()
+	bodyTo, body, err := os.Pipe()
+	must(a.t, err)
+	answer, answerTo, err := os.Pipe()
+	must(a.t, err)
+	defer answer.Close()
+	must(a.t, a.inner.Send(link.ToInner{Request: &h}, bodyTo, answerTo))
+	bodyTo.Close()
+	answerTo.Close()
+	_ = link.NewWriter(body).End(link.End{}) // a request that is refused is not read
+	text, err := io.ReadAll(answer)
+	must(a.t, err)
+	body.Close()
+	return string(text)
 }
 
 // used is how many uses were decided.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -281,38 +282,144 @@ func TestANewValue(t *testing.T) {
 	}
 }
 
-// Bytes pass both ways behind a change of protocol.
+// Bytes pass both ways behind a change of protocol, also where the server would speak HTTP/2 with a client that does.
 func TestAChangeOfProtocol(t *testing.T) {
 	t.Parallel()
-	seen := make(chan string, 1)
-	r, placeholder := newRig(t, secrets.Terms{}, func(w http.ResponseWriter, q *http.Request) {
-		seen <- q.Header.Get("Authorization")
-		conn, client, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
+	for name, set := range map[string][]func(*httptest.Server){"HTTP/2 as well": nil, "HTTP/1.1 alone": {http1}} {
+		seen := make(chan string, 1)
+		r, placeholder := newRig(t, secrets.Terms{}, func(w http.ResponseWriter, q *http.Request) {
+			seen <- q.Header.Get("Authorization")
+			conn, client, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			line, _ := client.ReadString('\n')
+			_, _ = io.WriteString(conn, "again "+line)
+		}, set...)
+		secure := r.dials()
+		fmt.Fprintf(secure, "GET / HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", site, placeholder)
+		from := bufio.NewReader(secure)
+		answer, err := http.ReadResponse(from, nil)
+		must(t, err)
+		if got := <-seen; answer.StatusCode != 101 || got != "Bearer "+value {
+			t.Errorf("%s: %d, the server got %q", name, answer.StatusCode, got)
 		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		line, _ := client.ReadString('\n')
-		_, _ = io.WriteString(conn, "again "+line)
-	}, http1)
-	conn, err := r.connect(site)
-	must(t, err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(r.swap.CA())
-	secure := tls.Client(conn, &tls.Config{ServerName: site, RootCAs: roots})
-	defer secure.Close()
-	must(t, secure.SetDeadline(time.Now().Add(soon)))
-	fmt.Fprintf(secure, "GET / HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", site, placeholder)
-	from := bufio.NewReader(secure)
-	answer, err := http.ReadResponse(from, nil)
-	must(t, err)
-	if got := <-seen; answer.StatusCode != 101 || got != "Bearer "+value {
-		t.Errorf("%d, the server got %q", answer.StatusCode, got)
+		fmt.Fprintln(secure, "hello "+placeholder)
+		if line, err := from.ReadString('\n'); line != "again hello "+placeholder+"\n" {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
 	}
-	fmt.Fprintln(secure, "hello")
-	if line, err := from.ReadString('\n'); line != "again hello\n" {
-		t.Errorf("%q, %v", line, err)
+}
+
+// A server may answer before it has read the body. What is in that is reported all the same.
+func TestAnAnswerBeforeTheBody(t *testing.T) {
+	t.Parallel()
+	r, placeholder := newRig(t, secrets.Terms{}, func(w http.ResponseWriter, q *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.WriteString(w, "early\n")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(io.Discard, q.Body)
+	}, http1)
+	secure := r.dials()
+	fmt.Fprintf(secure, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", site, 1<<20+len(placeholder))
+	answer, err := http.ReadResponse(bufio.NewReader(secure), nil)
+	must(t, err)
+	early := make([]byte, 6)
+	if _, err := io.ReadFull(answer.Body, early); string(early) != "early\n" {
+		t.Errorf("%q, %v", early, err)
+	}
+	_, err = io.WriteString(secure, strings.Repeat("x", 1<<20)+placeholder)
+	must(t, err)
+	if all := r.noted(1); all[0].Reason != link.ReasonPlace || all[0].Detail != "body" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Two requests in one, and a length that is said twice, are refused where the agent's bytes are parsed. The control is a sound one.
+func TestASmuggledRequest(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	r, _ := newRig(t, secrets.Terms{}, func(_ http.ResponseWriter, q *http.Request) {
+		asked.Add(1)
+		_, _ = io.Copy(io.Discard, q.Body)
+	}, http1)
+	for name, row := range map[string]struct {
+		head   string
+		status int
+	}{
+		"control":             {"Content-Length: 5\r\n\r\nhello", 200},
+		"two lengths":         {"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", 400},
+		"a length of no form": {"Content-Length: +5\r\n\r\nhello", 400},
+		"another encoding":    {"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501},
+		"two hosts":           {"Host: other.example.com\r\n\r\n", 400},
+		"a blank in a name":   {"Content-Length : 5\r\n\r\nhello", 400},
+	} {
+		secure := r.dials()
+		before := asked.Load()
+		fmt.Fprintf(secure, "POST / HTTP/1.1\r\nHost: %s\r\n%s", site, row.head)
+		answer, err := http.ReadResponse(bufio.NewReader(secure), nil)
+		if err != nil || answer.StatusCode != row.status || (asked.Load() != before) != (row.status == 200) {
+			t.Errorf("%s: %+v, %v", name, answer, err)
+		}
+	}
+	// Where both are there, the length does not count: the server gets one body, and what stands behind it is another request.
+	secure := r.dials()
+	before := asked.Load()
+	fmt.Fprintf(secure, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: other.example.com\r\n\r\n", site)
+	from := bufio.NewReader(secure)
+	if _, err := http.ReadResponse(from, nil); err != nil {
+		t.Error(err)
+	}
+	if second, err := http.ReadResponse(from, nil); err == nil && second.StatusCode == 200 || asked.Load() > before+1 {
+		t.Errorf("%+v, %v", second, err)
+	}
+}
+
+// An outer side that was taken over asks for what no parser would pass on: nothing of it reaches the server, and it sees no value.
+// The control is an honest request of its own.
+func TestAnOuterSideThatWasTakenOver(t *testing.T) {
+	t.Parallel()
+	var got []string
+	var mu sync.Mutex
+	r, placeholder := newRig(t, secrets.Terms{Allow: []string{"GET /repos/**"}}, func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, q.Method+" "+q.RequestURI+" "+q.Host)
+		echo(w, q)
+	}, http1, asAttacker)
+	head := func(change func(*link.Head)) link.Head {
+		h := link.Head{Conn: 1, Method: "GET", Host: site, Path: "/repos/a", Header: http.Header{"Authorization": {"Bearer " + placeholder}}}
+		change(&h)
+		return h
+	}
+	attacker := r.attacker()
+	for name, row := range map[string]struct {
+		head   link.Head
+		passes bool
+	}{
+		"control":             {head(func(*link.Head) {}), true},
+		"a line in the query": {head(func(h *link.Head) { h.Query = "a HTTP/1.1\r\nHost: other\r\n\r\nGET /user" }), false},
+		"a line in the path":  {head(func(h *link.Head) { h.Path = "/repos/a HTTP/1.1\r\nX: y" }), false},
+		"a line in a header":  {head(func(h *link.Head) { h.Header["X"] = []string{"a\r\nAuthorization: Bearer " + placeholder} }), false},
+		"a header's name":     {head(func(h *link.Head) { h.Header["X: y\r\nZ"] = []string{"a"} }), false},
+		"a method":            {head(func(h *link.Head) { h.Method = "GET /user HTTP/1.1\r\nX: " }), false},
+		"connect":             {head(func(h *link.Head) { h.Method = "CONNECT" }), false},
+		"another host":        {head(func(h *link.Head) { h.Host = "other.example.com" }), false},
+		"no rule":             {head(func(h *link.Head) { h.Path = "/user" }), false},
+		"another connection":  {head(func(h *link.Head) { h.Conn = 7 }), false},
+	} {
+		mu.Lock()
+		before := len(got)
+		mu.Unlock()
+		text := attacker.asks(row.head)
+		mu.Lock()
+		after := got
+		mu.Unlock()
+		if (len(after) > before) != row.passes || strings.Contains(text, value) {
+			t.Errorf("%s: the server got %q, the attacker %s", name, after[before:], text)
+		}
 	}
 }
 

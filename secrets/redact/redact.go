@@ -19,6 +19,7 @@ type Redactor struct {
 	secret  *Secret
 	instead string
 	hold    int
+	lines   bool
 	held    []byte // what has come and was not passed on
 	looked  int    // the bytes of held in which no event ends
 	known   bool   // something but spaces has come
@@ -29,11 +30,12 @@ type Redactor struct {
 type Options struct {
 	Instead string // in the place of a value; empty: as many stars as it has bytes
 	Most    int    // no value is longer, in bytes; the same for all that an agent could compare
+	Lines   bool   // what is complete up to the end of a line passes: no value has one
 }
 
 // NewRedactor takes values out of one text.
 func (s *Secret) NewRedactor(o Options) *Redactor {
-	return &Redactor{secret: s, instead: o.Instead, hold: holdBytes(o.Most)}
+	return &Redactor{secret: s, instead: o.Instead, hold: holdBytes(o.Most), lines: o.Lines}
 }
 
 // holdBytes come behind a byte before it passes, unless an event ends: the most that a value
@@ -76,6 +78,11 @@ func (r *Redactor) ready() (pass, look int) {
 			if endsEvent(near[:r.looked+1]) {
 				return r.looked + 1, r.looked + 1
 			}
+		}
+	}
+	if r.lines {
+		if end := bytes.LastIndexByte(near, '\n') + 1; end > 0 {
+			return end, end
 		}
 	}
 	if len(near) == blockBytes+r.hold {

@@ -277,3 +277,30 @@ func TestOnlyTheKeyIsReplaced(t *testing.T) {
 		t.Errorf("%d bytes, not %d", len(got), want.Len())
 	}
 }
+
+// Where lines pass, each does when its end has come, with whatever is in it; a value in a line that comes in parts is found, and which
+// bytes are held back does not depend on how a value begins.
+func TestLinesPass(t *testing.T) {
+	t.Parallel()
+	lines := func() *Redactor { return New(testKey).NewRedactor(Options{Most: len(testKey), Lines: true}) }
+	r := lines()
+	for _, row := range []struct{ comes, passes string }{
+		{"a line\nand", "a line\n"}, {" more", ""}, {" of it\n", "and more of it\n"}, {"x " + testKey[:5], ""}, {testKey[5:] + " y\n", "x " + strings.Repeat("*", len(testKey)) + " y\n"},
+		{testKey[:9] + "\n", testKey[:9] + "\n"}, {"the end", ""},
+	} {
+		if got := string(bytes.Join(r.Next([]byte(row.comes)), nil)); got != row.passes {
+			t.Errorf("%q: %q, not %q", row.comes, got, row.passes)
+		}
+	}
+	if got := string(r.Rest()); got != "the end" || !r.Found {
+		t.Errorf("%q", got)
+	}
+	for from := range len(testKey) {
+		for _, guess := range []string{testKey[:from], strings.Repeat("x", from)} {
+			r := lines()
+			if got := r.Next([]byte("a\n" + guess)); len(got) != 1 || string(got[0]) != "a\n" {
+				t.Errorf("%q: %q", guess, got)
+			}
+		}
+	}
+}

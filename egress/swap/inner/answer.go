@@ -33,7 +33,7 @@ func (s *Server) answer(got *http.Response, h *link.Head, in *upload, out *link.
 		return err
 	}
 	if h.Method != http.MethodHead {
-		if err := pass(body, out, keyless.NewRedactor(redact.Options{Most: bound(longest)})); err != nil {
+		if err := pass(body, out, keyless.NewRedactor(redact.Options{Most: bound(longest), Lines: true})); err != nil {
 			return err
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,7 +25,7 @@ const (
 	tlsTime     = 20 * time.Second
 	headTime    = 10 * time.Minute // until an answer begins; a model may think
 	answerBytes = 64 << 10         // of an answer's head
-	awaitedMost = 1024             // connections that the outer side names before clove does
+	earlyMost   = 1024             // connections that the outer side names before clove does
 )
 
 // Server makes the requests of one run.
@@ -33,13 +33,14 @@ type Server struct {
 	control, outer *packet.Conn
 	roots          *x509.CertPool
 	secrets        []*secret
+	places         chan struct{} // one for each request under way
 
 	mu      sync.Mutex // guards the following
 	values  link.Values
 	keyless *redact.Secret // finds all values
 	longest int            // no value is longer, in bytes
 	conns   map[uint64]*serverConn
-	awaited map[uint64]bool // connections that the outer side has asked about before clove's order
+	early   map[uint64]early // what the outer side has said of connections before clove's order came
 	uses    map[uint64]chan link.Verdict
 	lastUse uint64
 }
@@ -53,7 +54,7 @@ type secret struct {
 
 // New makes a server with its channels to clove and to the outer side.
 func New(control, outer *packet.Conn) *Server {
-	return &Server{control: control, outer: outer, keyless: &redact.Secret{}, conns: map[uint64]*serverConn{}, awaited: map[uint64]bool{}, uses: map[uint64]chan link.Verdict{}}
+	return &Server{control: control, outer: outer, keyless: &redact.Secret{}, conns: map[uint64]*serverConn{}, early: map[uint64]early{}, places: make(chan struct{}, link.RequestsMost), uses: map[uint64]chan link.Verdict{}}
 }
 
 // rootsBytes bounds the certificates of authorities.
@@ -102,7 +103,7 @@ func (s *Server) obey(order link.Order, files []*os.File) error {
 	one := len(files) == 1
 	switch {
 	case order.Conn != nil && one:
-		go s.meet(*order.Conn, files[0])
+		s.take(*order.Conn, files[0])
 		return nil
 	case order.Values && one:
 		defer files[0].Close()
@@ -152,10 +153,14 @@ func (s *Server) listen() {
 		}
 		switch {
 		case m.Request != nil && len(files) == 2:
-			go s.serve(*m.Request, files[0], files[1])
+			s.places <- struct{}{} // an honest outer side has as many
+			go func() {
+				defer func() { <-s.places }()
+				s.serve(*m.Request, files[0], files[1])
+			}()
 			continue
-		case m.Await != 0:
-			s.await(m.Await)
+		case m.Await != nil:
+			s.await(*m.Await)
 		case m.Gone != 0:
 			if c := s.leave(m.Gone); c != nil {
 				c.close()
@@ -165,52 +170,102 @@ func (s *Server) listen() {
 	}
 }
 
+// early is what the outer side has said of a connection.
+type early struct {
+	await *link.Await
+	gone  bool
+}
+
 // serverConn is a connection to a server.
 type serverConn struct {
 	of    link.Conn
+	file  *os.File      // until it begins
+	begun bool          // guarded by the server's mu while the connection is among conns
 	met   chan struct{} // closed when the following are known
 	http2 bool
 	err   error
 	http  *http.ClientConn
 }
 
-func (c *serverConn) host() string { return net.JoinHostPort(c.of.Name, fmt.Sprint(c.of.Port)) }
+func (c *serverConn) host() string { return c.of.Name + ":" + strconv.Itoa(int(c.of.Port)) }
 
+// close ends a connection that is not among conns any more.
 func (c *serverConn) close() {
+	if !c.begun {
+		c.file.Close()
+		return
+	}
 	<-c.met
 	if c.http != nil {
 		c.http.Close()
 	}
 }
 
-// meet begins TLS on a socket that clove has connected.
-func (s *Server) meet(of link.Conn, file *os.File) {
-	c := &serverConn{of: of, met: make(chan struct{})}
+// take keeps a socket that clove has connected until the outer side awaits its server.
+func (s *Server) take(of link.Conn, file *os.File) {
+	c := &serverConn{of: of, file: file, met: make(chan struct{})}
 	s.mu.Lock()
-	s.conns[of.Number] = c
-	awaited := s.awaited[of.Number]
-	delete(s.awaited, of.Number)
+	before := s.early[of.Number]
+	delete(s.early, of.Number)
+	if !before.gone {
+		s.conns[of.Number] = c
+	}
 	s.mu.Unlock()
-	conn, err := net.FileConn(file)
-	file.Close()
-	if err == nil {
-		err = c.begin(conn, s.authorities(c.host()))
-	}
-	c.err = err
-	close(c.met)
-	if err != nil {
-		_ = s.control.Send(link.Report{Denied: &link.Denied{Request: link.Request{Host: c.host()}, Reason: link.ReasonCert, Detail: err.Error()}})
-	}
-	if awaited {
-		s.tell(c)
+	switch {
+	case before.gone:
+		c.close()
+	case before.await != nil:
+		s.await(*before.await)
 	}
 }
 
+// await has a server met, once.
+func (s *Server) await(a link.Await) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conns[a.Number]
+	switch {
+	case c == nil && len(s.early) < earlyMost:
+		s.early[a.Number] = early{await: &a}
+	case c != nil && !c.begun:
+		c.begun = true
+		go s.meet(c, a.HTTP2)
+	}
+}
+
+// meet begins TLS, and says how it went.
+func (s *Server) meet(c *serverConn, http2 bool) {
+	conn, err := net.FileConn(c.file)
+	c.file.Close()
+	if err == nil {
+		err = c.begin(conn, s.authorities(c.host()), http2)
+	}
+	c.err = err
+	close(c.met)
+	m := link.Met{Number: c.of.Number, HTTP2: c.http2}
+	if err != nil {
+		_ = s.control.Send(link.Report{Denied: &link.Denied{Request: link.Request{Host: c.host()}, Reason: link.ReasonCert, Detail: err.Error()}})
+		m.Error = "the server does not prove that it is " + c.of.Name + ": " + err.Error()
+	}
+	if s.outer.Send(link.ToOuter{Met: &m}) != nil || err != nil {
+		return
+	}
+	c.http.SetStateHook(func(h *http.ClientConn) {
+		if h.Err() != nil {
+			_ = s.outer.Send(link.ToOuter{Gone: c.of.Number})
+		}
+	})
+}
+
 // begin makes the TLS connection, and prepares it for requests.
-func (c *serverConn) begin(conn net.Conn, roots *x509.CertPool) error {
+func (c *serverConn) begin(conn net.Conn, roots *x509.CertPool, http2 bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tlsTime)
 	defer cancel()
-	secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: c.of.Name, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+	versions := []string{"http/1.1"}
+	if http2 {
+		versions = []string{"h2", "http/1.1"}
+	}
+	secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: c.of.Name, MinVersion: tls.VersionTLS12, NextProtos: versions})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return err
@@ -242,58 +297,29 @@ func (s *Server) authorities(host string) *x509.CertPool {
 	return s.roots
 }
 
-// await has the outer side told how a server was met.
-func (s *Server) await(number uint64) {
-	s.mu.Lock()
-	c := s.conns[number]
-	if c == nil && len(s.awaited) < awaitedMost {
-		s.awaited[number] = true
-	}
-	s.mu.Unlock()
-	if c != nil {
-		go s.tell(c)
-	}
-}
-
-// tell says how a server was met, and later that it has ended its connection.
-func (s *Server) tell(c *serverConn) {
-	<-c.met
-	m := link.Met{Number: c.of.Number, HTTP2: c.http2}
-	if c.err != nil {
-		m.Error = "the server does not prove that it is " + c.of.Name + ": " + c.err.Error()
-	}
-	_ = s.outer.Send(link.ToOuter{Met: &m})
-	if c.err != nil {
-		return
-	}
-	c.http.SetStateHook(func(h *http.ClientConn) {
-		if h.Err() != nil {
-			_ = s.outer.Send(link.ToOuter{Gone: c.of.Number})
-		}
-	})
-}
-
 // conn is a connection that was met.
 func (s *Server) conn(number uint64) *serverConn {
 	s.mu.Lock()
 	c := s.conns[number]
+	begun := c != nil && c.begun
 	s.mu.Unlock()
-	if c == nil {
+	if !begun {
 		return nil
 	}
-	<-c.met
-	if c.err != nil {
+	if <-c.met; c.err != nil {
 		return nil
 	}
 	return c
 }
 
-// leave forgets a connection.
+// leave forgets a connection. nil: clove has not named it yet.
 func (s *Server) leave(number uint64) *serverConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.conns[number]
 	delete(s.conns, number)
-	delete(s.awaited, number)
+	if c == nil && len(s.early) < earlyMost {
+		s.early[number] = early{gone: true}
+	}
 	return c
 }

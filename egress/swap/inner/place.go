@@ -3,7 +3,7 @@ package inner
 import (
 	"bytes"
 	"encoding/base64"
-	"net"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,6 +37,9 @@ func (s *Server) admit(host string, h *link.Head) ([]*secret, *refusal) {
 		}
 	}
 	path, err := secrets.Path(h.Path)
+	if err == nil && h.Method == http.MethodConnect {
+		err = errors.New("a request to connect has no path, which rules are matched with")
+	}
 	if err != nil {
 		return nil, &refusal{http.StatusBadRequest, link.ReasonForm, err.Error()}
 	}
@@ -58,8 +61,7 @@ func sameHost(named, host string) bool {
 	if named == host {
 		return true
 	}
-	name, port, err := net.SplitHostPort(host)
-	return err == nil && port == "443" && named == name
+	return named == secrets.ShortHost(host)
 }
 
 // finder looks for placeholders in one request.

@@ -56,9 +56,6 @@ func (s *Server) exchange(ctx context.Context, c *serverConn, h *link.Head, in *
 		return err
 	}
 	got, err := c.http.RoundTrip(request)
-	if len(in.strays.denied) > 0 {
-		s.report(named(c.host(), h), in.strays.denied...)
-	}
 	if err != nil {
 		return err // the server has gone: the agent sees the end of the connection, as without clove
 	}
@@ -98,7 +95,7 @@ func (s *Server) prepare(ctx context.Context, c *serverConn, f *finder, h *link.
 	for _, change := range changes {
 		change(value)
 	}
-	in.strays = &finder{all: s.secrets, may: f.may}
+	in.strays, in.report = &finder{all: s.secrets, may: f.may}, func(d link.Denied) { s.report(request, d) }
 	r := &http.Request{Method: h.Method, Host: c.of.Name, Header: clean(h.Header, h.Upgrade), ContentLength: length,
 		URL: &url.URL{Scheme: "https", Host: c.host(), Opaque: "", Path: unescaped(h.Path), RawPath: h.Path, RawQuery: h.Query}}
 	if h.Host != "" {
@@ -123,7 +120,7 @@ func unescaped(path string) string {
 }
 
 // hops are headers of one connection alone.
-var hops = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length"}
+var hops = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect"}
 
 // clean is the head without what is about one connection.
 func clean(h http.Header, upgrade bool) http.Header {
@@ -149,6 +146,7 @@ type upload struct {
 	file   *os.File
 	gone   context.CancelFunc
 	strays *finder
+	report func(link.Denied)
 	tail   []byte // the end of what was read before: a placeholder may be in two parts
 	ended  bool
 }
@@ -169,8 +167,14 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// look notes placeholders in the next part of the body.
+// look reports placeholders in the next part of the body. The answer may come before the end of that.
 func (u *upload) look(part []byte) {
+	known := len(u.strays.denied)
+	defer func() {
+		for _, d := range u.strays.denied[known:] {
+			u.report(d)
+		}
+	}()
 	u.strays.stray(part, "body")
 	begin := part[:min(len(part), secrets.PlaceholderMost)]
 	if len(u.tail) > 0 {

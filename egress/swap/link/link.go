@@ -111,10 +111,19 @@ type Served struct {
 
 // ToInner is a message of the outer process. Exactly one field is set.
 type ToInner struct {
-	Await   uint64 `json:"await,omitempty"`   // the number of a connection whose Met is wanted
+	Await   *Await `json:"await,omitempty"`
 	Request *Head  `json:"request,omitempty"` // with two pipes: the body to read, the answer to write
 	Gone    uint64 `json:"gone,omitempty"`    // the number of a connection that the agent has ended
 }
+
+// Await has the server of a connection met.
+type Await struct {
+	Number uint64 `json:"number"`
+	HTTP2  bool   `json:"http2,omitempty"` // the agent's client speaks it
+}
+
+// RequestsMost bounds the requests under way at once.
+const RequestsMost = 128
 
 // ToOuter is a message of the inner process. Exactly one field is set.
 type ToOuter struct {

@@ -7,7 +7,7 @@
 // else, and its certificate says so (RFC 5280, section 4.2.1.10): a client that honours name constraints believes it for no
 // other name.
 //
-// A connection is for one host, which clove names. Its TLS handshake waits until the inner side has met the server, so
-// that both sides speak a protocol that the server has. One that shows another name in TLS, in Host or in :authority is
+// A connection is for one host, which clove names. Its TLS handshake waits until the inner side has met the server, with the
+// versions of HTTP that the client offers, so that both sides speak the same. One that shows another name in TLS, in Host or in :authority is
 // refused here, and again inside.
 package outer

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +19,10 @@ import (
 )
 
 const (
-	headBytes    = 48 << 10 // of a request; its JSON fits into a packet
-	headTime     = time.Minute
-	idleTime     = 10 * time.Minute // of a connection without a request; servers have less
-	meetTime     = 45 * time.Second // until the inner side has met the server
-	requestsMost = 128              // at once; each has four descriptors here
+	headBytes = 48 << 10 // of a request; its JSON fits into a packet
+	headTime  = time.Minute
+	idleTime  = 10 * time.Minute // of a connection without a request; servers have less
+	meetTime  = 45 * time.Second // until the inner side has met the server
 )
 
 // Server serves one run's agent.
@@ -39,7 +39,7 @@ type Server struct {
 
 // New makes a server with its channels to clove and to the inner side.
 func New(control, inner *packet.Conn) *Server {
-	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, requestsMost)}
+	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, link.RequestsMost)}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headBytes, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.handshake},
@@ -123,7 +123,7 @@ func (s *Server) take(of link.Conn, file *os.File) {
 	s.mu.Lock()
 	s.conns[of.Number] = c
 	s.mu.Unlock()
-	if s.inner.Send(link.ToInner{Await: of.Number}) != nil || !s.accepted.put(c) {
+	if !s.accepted.put(c) {
 		c.Close()
 	}
 }
@@ -137,6 +137,11 @@ func (s *Server) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 	certificate, err := s.authority.certify(c.of.Name)
 	if err != nil {
+		return nil, err
+	}
+	// Both sides speak the same version where they can: a change of protocol, as to WebSocket, is one of HTTP/1.1 alone.
+	await := link.Await{Number: c.of.Number, HTTP2: slices.Contains(hello.SupportedProtos, "h2")}
+	if err := s.inner.Send(link.ToInner{Await: &await}); err != nil {
 		return nil, err
 	}
 	protocols := []string{"http/1.1"}
