@@ -184,28 +184,36 @@ func (r *rig) dials() *tls.Conn {
 // asAttacker marks a rig whose outer side is the test.
 func asAttacker(s *httptest.Server) { s.Config.ReadTimeout = soon + 1 }
 
-// attacker is the channel of an outer side that was taken over.
+// attacker is an outer side that was taken over.
 type attacker struct {
-	t     *testing.T
+	*rig
 	inner *packet.Conn
+	last  uint64 // number of its newest connection
 }
 
-// attacker has one connection of the agent's.
-func (r *rig) attacker() attacker {
-	r.t.Helper()
-	_, err := r.connect(site)
-	must(r.t, err)
-	a := attacker{r.t, <-r.outer}
-	must(r.t, a.inner.Send(link.ToInner{Await: &link.Await{Number: 1}}))
-	var m link.ToOuter
-	if _, err := a.inner.Receive(&m); err != nil || m.Met == nil || m.Met.Error != "" {
-		r.t.Fatalf("%+v, %v", m, err)
+func (r *rig) attacker() *attacker { return &attacker{r, <-r.outer, 0} }
+
+// connects makes a connection of the agent's, whose server is met.
+func (a *attacker) connects() uint64 {
+	a.t.Helper()
+	conn, err := a.connect(site)
+	must(a.t, err)
+	a.t.Cleanup(func() { conn.Close() })
+	a.last++
+	must(a.t, a.inner.Send(link.ToInner{Await: &link.Await{Number: a.last}}))
+	for {
+		var m link.ToOuter
+		if _, err := a.inner.Receive(&m); err != nil || m.Met != nil && m.Met.Error != "" {
+			a.t.Fatalf("%+v, %v", m, err)
+		}
+		if m.Met != nil {
+			return a.last
+		}
 	}
-	return a
 }
 
 // asks makes a request, and returns all that comes back.
-func (a attacker) asks(h link.Head) string {
+func (a *attacker) asks(h link.Head) string {
 	a.t.Helper()
 	bodyTo, body, err := os.Pipe()
 	must(a.t, err)
