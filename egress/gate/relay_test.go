@@ -3,11 +3,16 @@ package gate
 import (
 	"errors"
 	"io"
+	"net"
+	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/egress/wire"
 	"clove.run/clove/internal/descriptor"
+	"clove.run/clove/internal/passfd"
 )
 
 // TestBothDirectionsEndByThemselves: a half-close of either side is passed on and leaves the
@@ -147,5 +152,35 @@ func TestAnAnswerWithoutItsSocketIsNoConnection(t *testing.T) {
 	expectReset(t, to(t, s, "192.0.2.1:22"), "")
 	if got := get(t, b.closed); got.Number != 9 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What another process of clove's stands for is relayed too: bytes both ways, half-closes, and their count.
+func TestARelayToAnotherProcess(t *testing.T) {
+	t.Parallel()
+	near, far, err := passfd.Pair(unix.SOCK_STREAM)
+	check(t, err)
+	conn, err := net.FileConn(far)
+	check(t, err)
+	far.Close()
+	defer conn.Close()
+	s, b := begin(t, wire.Limits{}, allowing(near))
+	agent := dial(t, to(t, s, "192.0.2.1:22"))
+	sent := strings.Repeat("from inside ", 1<<16)
+	go func() {
+		_, _ = io.WriteString(agent, sent)
+		_ = agent.CloseWrite()
+	}()
+	if text, err := io.ReadAll(conn); err != nil || string(text) != sent {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	_, err = io.WriteString(conn, "answer")
+	check(t, err)
+	check(t, conn.(*net.UnixConn).CloseWrite())
+	if text, err := io.ReadAll(agent); err != nil || string(text) != "answer" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if got, want := get(t, b.closed), (wire.Closed{Number: 7, RxBytes: 6, TxBytes: int64(len(sent))}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
