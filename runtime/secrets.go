@@ -20,6 +20,7 @@ import (
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/swap"
 	swaplink "clove.run/clove/egress/swap/link"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/secrets"
 )
 
@@ -86,20 +87,9 @@ func (l secretsStart) open() error {
 	go s.watch()
 	s.files = placed.files
 	l.secrets = s
-	env, err := l.trust(s.CA())
-	l.spec.Env = slices.Concat(l.spec.Env, latest(placed.env), env)
+	env, err := l.trust(s.CA(), placed.programs.Files)
+	l.spec.Env = slices.Concat(l.spec.Env, placed.env, placed.programs.Env, env)
 	return err
-}
-
-// latest are variables without those that are set again later.
-func latest(env []string) (all []string) {
-	for i, line := range env {
-		name, _, _ := strings.Cut(line, "=")
-		if !slices.ContainsFunc(env[i+1:], func(later string) bool { return strings.HasPrefix(later, name+"=") }) {
-			all = append(all, line)
-		}
-	}
-	return all
 }
 
 // values has the keeper write all values into a pipe, and returns its reading end.
@@ -133,15 +123,15 @@ func setPipeSize(pipe *os.File, bytes int) error {
 
 // placed are the placeholders of a run.
 type placed struct {
-	secrets []swaplink.Secret
-	env     []string
-	files   map[string]string
+	secrets  []swaplink.Secret
+	env      []string
+	files    map[string]string // by their paths inside
+	programs secrets.ProgramSettings
 }
 
 // place makes a placeholder for each secret, and puts it where the spec says.
 func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err error) {
-	p.files = map[string]string{}
-	programs := map[string]string{}
+	p.files, p.programs.Dir = map[string]string{}, rootfs.ServicesDir
 	for _, one := range all {
 		placeholder := secrets.NewPlaceholder(one.Terms.Prefix)
 		p.secrets = append(p.secrets, swaplink.Secret{Name: one.Name, Placeholder: placeholder, Terms: one.Terms})
@@ -156,11 +146,9 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 			case m.As == secrets.MountFile:
 				p.files[m.To] = placeholder + "\n"
 			default:
-				env, err := secrets.ForProgram(m.As, one.Terms, placeholder, programs)
-				if err != nil {
-					return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: text, Err: err}
+				if err := p.programs.Add(m.As, one.Terms, placeholder); err != nil {
+					return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: text, Err: err, Hint: "give its placeholder with " + m.Secret + ":env=VARIABLE"}
 				}
-				p.env = append(p.env, env...)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -58,9 +59,9 @@ func systemRoots(root string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, rootsBytes))
 }
 
-// trust puts the run's authority, behind those of the agent's root, where the agent finds it, and returns the variables that lead
-// programs there. One that the spec sets stays.
-func (l secretsStart) trust(ca []byte) (env []string, err error) {
+// trust puts the run's authority, behind those of the agent's root, and files of programs where the agent finds them, and returns the
+// variables that lead programs to the authority. One that the spec sets stays.
+func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string, err error) {
 	dir := l.runtime.paths.services(l.spec.ID)
 	if err := makeServices(dir); err != nil {
 		return nil, err
@@ -76,8 +77,10 @@ func (l secretsStart) trust(ca []byte) (env []string, err error) {
 	if len(system) > 0 && system[len(system)-1] != '\n' {
 		system = append(system, '\n')
 	}
-	for name, text := range map[string][]byte{caFile: ca, bundleFile: append(system, ca...)} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+	files := map[string]string{caFile: string(ca), bundleFile: string(append(system, ca...))}
+	maps.Copy(files, programs)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 		if err := os.Chmod(filepath.Join(dir, name), 0o644); err != nil { // whatever the umask is

@@ -3,7 +3,9 @@ package secrets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // BundleVariables lead programs to a file of all authorities.
@@ -21,55 +23,65 @@ var BundleVariables = []string{
 // AuthorityVariable leads Node to authorities beside its own.
 const AuthorityVariable = "NODE_EXTRA_CA_CERTS"
 
-// ForProgram returns the variables with which a program finds a placeholder. used has what those before have set, by
-// program.
-func ForProgram(program string, t Terms, placeholder string, used map[string]string) ([]string, error) {
+// ProgramSettings are what has programs find placeholders.
+type ProgramSettings struct {
+	Env   []string
+	Files map[string]string // texts, by their names in Dir
+	// Dir is where the files are, inside.
+	Dir  string
+	used map[string]string // what was set, by program
+}
+
+// Add has a program find a placeholder.
+func (p *ProgramSettings) Add(program string, t Terms, placeholder string) error {
 	if len(t.Hosts) == 0 {
-		return nil, errors.New("the secret has no host")
+		return errors.New("the secret has no host")
+	}
+	if p.used == nil {
+		p.used, p.Files = map[string]string{}, map[string]string{}
 	}
 	host := ShortHost(t.Hosts[0])
 	if t.Header != DefaultHeader {
-		return nil, fmt.Errorf("%s sends its token in the header %s, and the secret is for %s", program, DefaultHeader, t.Header)
+		return fmt.Errorf("%s sends its token in the header %s, and the secret is for %s", program, DefaultHeader, t.Header)
 	}
+	if program == "git" {
+		p.git(t.Hosts, placeholder)
+		return nil
+	}
+	if p.used[program] != "" {
+		return fmt.Errorf("%s finds one secret", program)
+	}
+	p.used[program] = host
 	switch program {
-	case "git":
-		return gitVariables(t.Hosts, placeholder, used), nil
 	case "npm":
-		if used["npm"] != "" {
-			return nil, errors.New("npm finds one secret")
-		}
-		used["npm"] = host
-		// npm reads each variable that begins so as a line of its configuration, whatever its name is.
-		return []string{"npm_config_//" + host + "/:_authToken=" + placeholder, "npm_config_registry=https://" + host + "/"}, nil
+		// Its global configuration: the user's own comes before that. A variable would be //HOST/:_authToken, and shells drop such names.
+		p.Files["npmrc"] = "registry=https://" + host + "/\n//" + host + "/:_authToken=" + placeholder + "\n"
+		p.Env = append(p.Env, "NPM_CONFIG_GLOBALCONFIG="+p.Dir+"/npmrc")
 	case "pip":
-		if used["pip"] != "" {
-			return nil, errors.New("pip finds one secret")
-		}
-		used["pip"] = host
-		return []string{"PIP_INDEX_URL=https://__token__:" + placeholder + "@" + host + "/simple/"}, nil
+		p.Env = append(p.Env, "PIP_INDEX_URL=https://__token__:"+placeholder+"@"+host+"/simple/")
 	case "gh":
-		if used["gh"] != "" {
-			return nil, errors.New("gh finds one secret")
-		}
-		used["gh"] = host
 		if host == "github.com" || host == "api.github.com" {
-			return []string{"GH_TOKEN=" + placeholder}, nil
+			p.Env = append(p.Env, "GH_TOKEN="+placeholder)
+		} else {
+			p.Env = append(p.Env, "GH_ENTERPRISE_TOKEN="+placeholder, "GH_HOST="+host)
 		}
-		return []string{"GH_ENTERPRISE_TOKEN=" + placeholder, "GH_HOST=" + host}, nil
+	default:
+		return fmt.Errorf("%.32q is no program that finds a secret by itself", program)
 	}
-	return nil, fmt.Errorf("%.32q is no program that finds a secret by itself", program)
+	return nil
 }
 
-// gitVariables have git answer a server's question for a name and a password by itself. Its configuration is counted, and so continues
-// where that of another secret has ended.
-func gitVariables(hosts []string, placeholder string, used map[string]string) (env []string) {
-	count, _ := strconv.Atoi(used["git"])
+// git has git answer a server's question for a name and a password by itself. Its configuration is counted, and so continues where
+// that of another secret has ended.
+func (p *ProgramSettings) git(hosts []string, placeholder string) {
+	count, _ := strconv.Atoi(p.used["git"])
 	for _, host := range hosts {
 		at := strconv.Itoa(count)
-		env = append(env, "GIT_CONFIG_KEY_"+at+"=credential.https://"+ShortHost(host)+".helper",
+		p.Env = append(p.Env, "GIT_CONFIG_KEY_"+at+"=credential.https://"+ShortHost(host)+".helper",
 			"GIT_CONFIG_VALUE_"+at+"=!f() { echo username=x-access-token; echo password="+placeholder+"; }; f")
 		count++
 	}
-	used["git"] = strconv.Itoa(count)
-	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(count), "GIT_TERMINAL_PROMPT=0")
+	p.used["git"] = strconv.Itoa(count)
+	p.Env = slices.DeleteFunc(p.Env, func(line string) bool { return strings.HasPrefix(line, "GIT_CONFIG_COUNT=") })
+	p.Env = append(p.Env, "GIT_CONFIG_COUNT="+strconv.Itoa(count))
 }
