@@ -201,6 +201,14 @@ func TestASecretIsNowhere(t *testing.T) {
 		if name == "curl" || name == "sleep" {
 			continue // it may end while it is read
 		}
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // one that has ended has none, and is missed below
+		if name == "clove-swap" {
+			for _, line := range []string{"\nCapEff:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n", "\nNSpid:\t" + strconv.Itoa(pid) + "\t1\n"} {
+				if !strings.Contains(string(status), line) || strings.Contains(string(status), "\nUid:\t0\t") {
+					t.Errorf("clove-swap has rights: no %q in %s", line, status)
+				}
+			}
+		}
 		if slices.ContainsFunc(forms, func(form string) bool { return inMemory(t, pid, form) }) {
 			processes[name+" with"]++
 		} else {
