@@ -142,7 +142,7 @@ func (r runs) signal(c *request, p api.SignalParams) (api.Nothing, error) {
 	if err := checkSignal(p); err != nil {
 		return api.Nothing{}, err
 	}
-	if err := reachable(c.run); err != nil {
+	if err := reachable(r.executing(c)); err != nil {
 		return api.Nothing{}, err
 	}
 	if p.Own() && p.Reason == "" {
@@ -158,6 +158,23 @@ func (r runs) signal(c *request, p api.SignalParams) (api.Nothing, error) {
 	}
 	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, methods.RunSignal.Name, p, nil)
 }
+
+// executing waits for a run that is just being started, so that a signal to it is not lost.
+func (r runs) executing(c *request) agent.Run {
+	if c.run.State != agent.StateStarting || detached(c.run) != nil {
+		return c.run
+	}
+	patience, cancel := context.WithTimeout(c, startTime)
+	defer cancel()
+	run, found, err := r.cache.until(patience, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State != agent.StateStarting })
+	if !found || err != nil {
+		return c.run // which is refused: it is as it was
+	}
+	return run
+}
+
+// startTime is how long a signal waits for the start of its run.
+const startTime = 30 * time.Second
 
 // checkSignal refuses a request that means no signal, or two.
 func checkSignal(p api.SignalParams) error {

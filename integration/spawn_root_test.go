@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -375,6 +376,32 @@ print(a.call("agent.wait", child="one")["record"]["exit_code"])
 	if layers, err := os.ReadDir(filepath.Join(d.state, "layers")); err == nil && len(layers) != 0 {
 		t.Errorf("%d layers are left", len(layers))
 	}
+}
+
+// A signal that comes while its child is being started is not lost: it is kept until the agent runs. The children are
+// signalled at once, with cloved's own call and with their parent's.
+func TestASignalMeetsAStart(t *testing.T) {
+	d := newCloved(t)
+	d.ok("run", "-d", "--name", "lead", family(t, `
+for i in range(6):
+    child = a.call("agent.spawn", manifest="worker", name="w%d" % i)["child"]["id"]
+    time.sleep(i * 0.03)
+    a.call("agent.signal", child=child, signal="KILL")
+a.call("agent.spawn", manifest="worker", name="user")
+time.sleep(1000)
+`, "time.sleep(1000)"))
+	var tree api.ChildListResult
+	until(t, "seven children are there", func() bool {
+		d.api(agents.AgentTree.Name, map[string]any{"run": "lead"}, &tree)
+		return len(tree.Children) == 7
+	})
+	i := slices.IndexFunc(tree.Children, func(c api.Child) bool { return c.Name == "user" })
+	until(t, "it is no longer queued", func() bool { return d.inspected(string(tree.Children[i].ID)).State != agent.StateQueued })
+	d.ok("kill", "-s", "KILL", string(tree.Children[i].ID))
+	until(t, "all have ended", func() bool {
+		d.api(agents.AgentTree.Name, map[string]any{"run": "lead"}, &tree)
+		return !slices.ContainsFunc(tree.Children, func(c api.Child) bool { return c.State != agent.StateEnded })
+	})
 }
 
 // The event of an end names the call that ended the run, by the id that the audit log has, or the parent that ended
