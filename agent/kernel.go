@@ -20,7 +20,7 @@ type Kernel struct {
 	OnAsk    string   `json:"on_ask,omitempty"`     // command or URL that may answer questions; empty: none
 	OnAskKey string   `json:"on_ask_key,omitempty"` // absolute path of the owner's key for the proofs of OnAsk's answers
 	Asks     []string `json:"asks,omitempty"`       // of what no rule decides, what people are asked about: some of Asks
-	// AskHold is how long a connection is held for people's answer; 0: AskHold.
+	// AskHold is how long a connection or a request is held for people's answer; 0: AskHold.
 	AskHold   time.Duration `json:"ask_hold_ns,omitempty"`
 	Namespace string        `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 	// Secrets are those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or
@@ -47,12 +47,13 @@ const (
 	AskSpawn  = "spawn"  // children that no grant covers
 	AskBudget = "budget" // more of a budget that has paused the run
 	AskApply  = "apply"  // writing the agent's changes back to its workspace on the host
+	AskSecret = "secret" // requests that are to carry a secret, which no grant covers
 )
 
 // Asks are the values of Kernel.Asks. KIND=N needs the yes of N users.
-var Asks = []string{AskNet, AskSpawn, AskBudget, AskApply}
+var Asks = []string{AskNet, AskSpawn, AskBudget, AskApply, AskSecret}
 
-// AskHold is how long a connection is held for people's answer, unless Kernel.AskHold says something else, which is of
+// AskHold is how long a connection or a request is held for people's answer, unless Kernel.AskHold says something else, which is of
 // AskHoldLeast to AskHoldMost.
 const (
 	AskHold      = 10 * time.Minute
@@ -85,6 +86,22 @@ func (k Kernel) People(kind string) (people int) {
 		}
 	}
 	return people
+}
+
+// FirstGrants are the grants that a run begins with: Grants, and secret:NAME for each of Secrets, unless people are asked about
+// those.
+func (k Kernel) FirstGrants() []string {
+	if k.People(AskSecret) > 0 {
+		return k.Grants
+	}
+	all := slices.Clone(k.Grants)
+	for _, text := range k.Secrets {
+		name, _, _ := strings.Cut(text, ":")
+		if scope := "secret:" + name; !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
 }
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.

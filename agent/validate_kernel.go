@@ -36,10 +36,12 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "use --at-end pause, or leave --at-end out", "people are asked about a budget that pauses the run, and at its end it does not")
 	case k.People(AskApply) > 0 && s.Files.Workspace == "":
 		return wrong("kernel.asks", "name a directory with --workspace, or leave apply out of --ask", "people are asked about changes of a workspace, and the run has none")
+	case k.People(AskSecret) > 0 && len(k.Secrets) == 0:
+		return wrong("kernel.asks", "add --secret, or leave secret out of --ask", "people are asked about uses of secrets, and the run has none")
 	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
 		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
-	case k.AskHold != 0 && k.People(AskNet) == 0:
-		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet, "no connection of this run is held for people's answer")
+	case k.AskHold != 0 && k.People(AskNet) == 0 && k.People(AskSecret) == 0:
+		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet+" or --ask "+AskSecret, "no connection of this run is held for people's answer")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):

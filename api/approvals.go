@@ -15,6 +15,7 @@ const (
 	ApproveSpawn  ApprovalKind = "spawn"  // a child that no grant covers
 	ApproveBudget ApprovalKind = "budget" // more of a budget that has paused the run
 	ApproveApply  ApprovalKind = "apply"  // writing an agent's changes back to its workspace on the host
+	ApproveSecret ApprovalKind = "secret" // a request that is to carry a secret, which no grant covers
 )
 
 // ApprovalState is how far a question is.
@@ -88,13 +89,15 @@ type ApprovalAnswer struct {
 }
 
 // ApprovalAskParams asks people for a run's supervisor. The same question is asked once: what it is repeated with gets
-// the same approval. A question about a budget has no What and no Rule: it is about the one that has paused the run.
+// the same approval. A question about a budget has no What and no Rule: it is about the one that has paused the run. One about a
+// secret has the use instead.
 type ApprovalAskParams struct {
-	Run       agent.ID     `json:"run"`
-	Kind      ApprovalKind `json:"kind"`
-	What      string       `json:"what,omitempty"`
-	Rule      string       `json:"rule,omitempty"`
-	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour, and about a budget a day
+	Run       agent.ID         `json:"run"`
+	Kind      ApprovalKind     `json:"kind"`
+	What      string           `json:"what,omitempty"`
+	Rule      string           `json:"rule,omitempty"`
+	Secret    *SecretUseParams `json:"secret,omitempty"`
+	ExpiresMS int64            `json:"expires_ms,omitempty"` // 0: an hour, and about a budget a day
 }
 
 // ApprovalUseParams names a yes for one time, which the run's supervisor uses up.

@@ -113,7 +113,7 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 }
 
 // Ask puts a question to people, again where cloved was away, and waits for the answer. An answer for one time is used
-// up when it returns.
+// up when it returns, but for one about a secret: the use itself does that.
 func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown func(api.Approval)) (api.Approval, error) {
 	for {
 		asked, err := Do(ctx, s.client, methods.ApprovalAsk, question)
@@ -124,7 +124,7 @@ func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown f
 			}
 			asked, err = Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
 		}
-		if err == nil && asked.Approval.State == api.ApprovalAllowed && asked.Approval.Once {
+		if err == nil && asked.Approval.State == api.ApprovalAllowed && asked.Approval.Once && question.Kind != api.ApproveSecret {
 			asked, err = Do(ctx, s.client, methods.ApprovalUse, api.ApprovalUseParams{Run: question.Run, ID: asked.Approval.ID})
 			if err != nil && api.ErrorOf(err).Code == api.CodeConflict { // it is used up: this is another connection
 				continue

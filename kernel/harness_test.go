@@ -28,8 +28,9 @@ const patience = time.Minute
 
 // rig is a Kernel over a real file and a real log, and one run.
 type rig struct {
-	keys secrets.Keys // nil: it keeps no secrets
-	t    *testing.T
+	keys   secrets.Keys   // nil: it keeps no secrets
+	taints service.Taints // nil: they are not kept
+	t      *testing.T
 	*Kernel
 	dir      string
 	file     *store.Kernel
@@ -80,7 +81,7 @@ func (r *rig) open() {
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
 		Approvers: func() []uint32 { return []uint32{2000, 2001} },
 		Manifest:  r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
-		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files, Secrets: r.keys}
+		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files, Secrets: r.keys, Taints: r.taints}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })

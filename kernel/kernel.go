@@ -75,6 +75,8 @@ type Config struct {
 	// bodies are in the store.
 	Blobs blobs.Dir
 	Files blobs.Files
+	// Taints are what agents carry; nil: what avoids a taint is refused.
+	Taints service.Taints
 	// Secrets encrypt the values of secrets; nil: there are none here.
 	Secrets secrets.Keys
 	// Services are those of the caller's own, beside the ones of this package.
@@ -131,9 +133,10 @@ func New(c Config) (*Kernel, error) {
 	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Approvers: c.Approvers, Grants: k.grants, Budgets: k.budgets, Counted: c.Asked, Due: due}
 	k.budgets.More = k.asks.More
 	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
-	k.secrets = secrets.Secrets{Keys: c.Secrets, Run: c.Run}
+	k.secrets = secrets.Secrets{Keys: c.Secrets, Run: c.Run, Grants: k.grants, Taints: c.Taints, People: k.asks}
+	k.asks.Secret = k.secrets.Question
 	var err error
-	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,
+	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Taints: c.Taints, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
 		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service()}, c.Services...)...)
 	if err != nil {

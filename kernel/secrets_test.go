@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/secrets"
 	"clove.run/clove/secrets/sealed"
 )
@@ -21,9 +22,15 @@ const secretValue = "ghp_a-value-of-the-kernels-tests"
 // withSecrets is a rig whose user 1000 has the secret TOKEN, and whose run was started with it.
 func withSecrets(t *testing.T, change func(*api.SecretSetParams)) *rig {
 	t.Helper()
-	run := newRun(1000, agent.Kernel{Secrets: []string{"TOKEN:env=T"}})
+	return withSecretsOf(t, agent.Kernel{Secrets: []string{"TOKEN:env=T"}}, nil, change)
+}
+
+// withSecretsOf is withSecrets for a run that has more, of agents that carry taints.
+func withSecretsOf(t *testing.T, has agent.Kernel, taints service.Taints, change func(*api.SecretSetParams)) *rig {
+	t.Helper()
+	run := newRun(1000, has)
 	run.Spec.Network = agent.NetworkAllowlist
-	r := &rig{t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}
+	r := &rig{taints: taints, t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}
 	r.clock.Store(1_800_000_000)
 	r.open()
 	p := api.SecretSetParams{Name: "TOKEN", Value: secretValue, Terms: secrets.Terms{Hosts: []string{"api.example.com"}}}

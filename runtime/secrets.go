@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +45,8 @@ const (
 type secretsUsed struct {
 	*swap.Swap
 	keeper  Secrets
+	ask     func(context.Context, api.SecretUseParams) (api.Approval, error) // people
+	hold    time.Duration                                                    // a request, for their answer
 	run     agent.ID
 	denials *denials
 	refused func()
@@ -63,7 +67,10 @@ func (l secretsStart) open() error {
 	if l.streams.Secrets == nil {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "secrets", Message: "secrets are kept by cloved, which does not run here", Hint: "systemctl start cloved, or leave --secret out"}
 	}
-	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, versions: map[string]uint64{}}
+	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, versions: map[string]uint64{}, hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold)}
+	s.ask = func(ctx context.Context, use api.SecretUseParams) (api.Approval, error) {
+		return l.share.question(ctx, api.ApprovalAskParams{Kind: api.ApproveSecret, Secret: &use})
+	}
 	all, read, err := s.values(context.Background())
 	if err != nil {
 		return err
@@ -173,7 +180,7 @@ func (l secretsStart) allowsHosts(all []api.Secret) error {
 
 // decide has the keeper decide a use, and passes on new values first.
 func (s *secretsUsed) decide(ctx context.Context, on *swap.Swap, use swaplink.Use) swaplink.Verdict {
-	result, err := s.keeper.UseSecret(ctx, api.SecretUseParams{Run: s.run, Secret: use.Secret, Host: use.Host, Method: use.Method, Path: use.Path})
+	result, err := s.use(ctx, api.SecretUseParams{Run: s.run, Secret: use.Secret, Host: use.Host, Method: use.Method, Path: use.Path})
 	if err == nil {
 		err = s.renew(ctx, on, use.Secret, result.Version)
 	}
@@ -183,6 +190,24 @@ func (s *secretsUsed) decide(ctx context.Context, on *swap.Swap, use swaplink.Us
 		return swaplink.Verdict{Reason: f.Message, Busy: !definite}
 	}
 	return swaplink.Verdict{}
+}
+
+// use has the keeper decide, and people where it has no answer of theirs. A yes for one time may be another request's by then: they are
+// asked again.
+func (s *secretsUsed) use(ctx context.Context, use api.SecretUseParams) (api.SecretUseResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.hold)
+	defer cancel()
+	for {
+		result, err := s.keeper.UseSecret(ctx, use)
+		if err == nil || api.ErrorOf(err).Code != api.CodeConflict {
+			return result, err
+		}
+		if _, err := s.ask(ctx, use); ctx.Err() != nil {
+			return result, api.Failure(api.CodeBusy, "", "people have not answered in %s", s.hold)
+		} else if err != nil {
+			return result, err
+		}
+	}
 }
 
 // renew has the inner process learn the values again, if it has an older one of a secret.

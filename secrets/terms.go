@@ -21,6 +21,8 @@ type Terms struct {
 	In []string `json:"in,omitempty"`
 	// Prefix begins its placeholders, for programs that look at it, for example ghp_.
 	Prefix string `json:"prefix,omitempty"`
+	// Avoid are taints that an agent which uses it must not carry.
+	Avoid []string `json:"avoid,omitempty"`
 	// CA are certificates of authorities for its hosts in place of the system's, in PEM form. Root alone gives them.
 	CA string `json:"ca,omitempty"`
 }

@@ -10,6 +10,9 @@ import (
 var yesTexts = map[api.ApprovalKind]func(a api.Approval) string{
 	api.ApproveNet:   func(a api.Approval) string { return "adds the rule --allow " + quoted(a.Rule) + " to this run" },
 	api.ApproveSpawn: func(api.Approval) string { return "starts it once" },
+	api.ApproveSecret: func(a api.Approval) string {
+		return "lets such requests carry it, whatever is in their body and their query"
+	},
 	api.ApproveApply: func(a api.Approval) string {
 		return "writes them once, with the rights of user " + fmt.Sprint(a.Owner) + ", if they are still exactly these"
 	},
@@ -19,7 +22,8 @@ var yesTexts = map[api.ApprovalKind]func(a api.Approval) string{
 }
 
 var ruleTexts = map[api.ApprovalKind]string{
-	api.ApproveSpawn: "a rule for it would be: clove grant give %s %s",
+	api.ApproveSpawn:  "a rule for it would be: clove grant give %s %s",
+	api.ApproveSecret: "a rule for all of its uses would be: clove grant give %s %s",
 }
 
 // questionParts are what people see of a question beside its first line.

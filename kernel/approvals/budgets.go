@@ -32,7 +32,7 @@ func budgetTerm(account, dimension string) string {
 }
 
 // askBudget makes the question about the budget that has a run pause.
-func (a *Approvals) askBudget(c *service.Call, run agent.Run) (made Row, err error) {
+func (a *Approvals) askBudget(c *service.Call, run agent.Run, _ api.ApprovalAskParams) (made Row, err error) {
 	asked, what, rule, err := a.Budgets.Pausing(c, run)
 	if err != nil {
 		return made, err

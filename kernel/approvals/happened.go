@@ -19,7 +19,7 @@ func (a *Approvals) made(c *service.Call, run agent.Run, p api.ApprovalAskParams
 	case !known || of.calls || waits < 0 || waits > lastsMost || of.ask == nil && (p.What == "" || p.Rule == "") || len(p.What) > whatMost || len(p.Rule) > whatMost:
 		return made, waits, api.Failure(api.CodeParams, "", "it is no question to people")
 	case of.ask != nil:
-		made, err = of.ask(a, c, run)
+		made, err = of.ask(a, c, run, p)
 	default:
 		made = Row{Approval: api.Approval{Kind: p.Kind, What: p.What, Rule: p.Rule}}
 	}

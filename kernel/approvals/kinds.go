@@ -15,7 +15,7 @@ type kind struct {
 	// shown is how many bytes people see of a call at most; 0: whatMost.
 	shown int
 	// ask makes the question of a supervisor about a run; nil: the supervisor's words are the question.
-	ask func(a *Approvals, c *service.Call, run agent.Run) (Row, error)
+	ask func(a *Approvals, c *service.Call, run agent.Run, p api.ApprovalAskParams) (Row, error)
 	// lasts is how long a question waits, unless it says something else; 0: lasts.
 	lasts time.Duration
 	// may refuses a question whose yes a user may not give.
@@ -36,8 +36,9 @@ var kinds = map[api.ApprovalKind]kind{
 			return out, err
 		},
 	},
-	api.ApproveSpawn: {calls: true, may: ownerOrRoot},
-	api.ApproveApply: {calls: true, may: ownerOrRoot, shown: changesMost},
+	api.ApproveSpawn:  {calls: true, may: ownerOrRoot},
+	api.ApproveApply:  {calls: true, may: ownerOrRoot, shown: changesMost},
+	api.ApproveSecret: {ask: (*Approvals).askSecret, may: func(*Approvals, *Row, agent.Owner) error { return nil }}, // as the run itself
 	api.ApproveBudget: {
 		ask: (*Approvals).askBudget, lasts: budgetLasts,
 		may: func(*Approvals, *Row, agent.Owner) error { return nil }, // Add refuses

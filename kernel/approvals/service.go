@@ -29,6 +29,8 @@ type Approvals struct {
 	Answered func(service.Question) error
 	// Budgets gives a run more of what it may spend.
 	Budgets Budgets
+	// Secret refuses a use of a secret that would be refused also after a yes, and is else what people are asked about it.
+	Secret func(c *service.Call, run agent.Run, use api.SecretUseParams) (what string, err error)
 	// Counted gets each question that was asked, and how each ended; nil: they are not counted.
 	Counted func(kind api.ApprovalKind, outcome string)
 	// Approvers are the users who may see and answer questions of all runs, beside root; nil: there are none.

@@ -57,7 +57,7 @@ func (g Grants) mayReceive(run agent.Run, scope grant.Scope) error {
 // the agent has. Where none covers a text of the child's Spec the error is a refusal.
 func (g Grants) ForChild(c *service.Call, child agent.Run) (out service.Outcome, err error) {
 	held, err := effective(c.Tx, c.Run.Spec.ID)
-	for _, text := range child.Spec.Kernel.Grants {
+	for _, text := range child.Spec.Kernel.FirstGrants() {
 		if err != nil {
 			return out, err
 		}

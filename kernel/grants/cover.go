@@ -114,7 +114,7 @@ func (g Grants) Begin(c *service.Call) error {
 	if c.Run.Parent != "" {
 		return nil
 	}
-	for _, text := range c.Run.Spec.Kernel.Grants {
+	for _, text := range c.Run.Spec.Kernel.FirstGrants() {
 		want, _, err := request{text: text}.read(c)
 		if err != nil {
 			return err

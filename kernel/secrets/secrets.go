@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"clove.run/clove/agent"
@@ -21,6 +22,12 @@ type Secrets struct {
 	Keys Keys
 	// Run returns a run by its id; nil: there is only the caller's.
 	Run func(agent.ID) (agent.Run, bool)
+	// Grants cover uses, or People were asked about them. Taints are what an agent must not carry.
+	Grants service.Grants
+	Taints service.Taints
+	People interface {
+		UseSecret(c *service.Call, run agent.Run, secret, what string) error
+	}
 }
 
 // Keys encrypt and decrypt values.
@@ -76,6 +83,8 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 		return result, out, wrong(err)
 	}
 	switch {
+	case len(terms.Avoid) > 0 && s.Taints == nil:
+		return result, out, api.Failure(api.CodeUnenforceable, "leave them out", "taints are not kept, so a secret cannot avoid any")
 	case terms.CA != "" && !c.Root():
 		return result, out, api.Failure(api.CodeDenied, "", "root alone gives a secret an authority of its own")
 	case p.Uses < 0:
@@ -216,18 +225,12 @@ func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretU
 		return result, out, api.Failure(api.CodeNotFound, "", "no live run %.64q", string(p.Run))
 	}
 	out.Owner = &run.Owner.UID
-	if !has(run, p.Secret) {
-		return result, out, api.Failure(api.CodeDenied, "start it with --secret", "the run was not started with the secret %.64q", p.Secret)
-	}
-	r, err := Rows.Get(c.Tx, key(run.Owner.UID, p.Secret))
-	if err == nil && r == nil {
-		err = noSecret(p.Secret)
-	}
+	r, err := usable(c, run, p.Secret)
 	if err != nil {
 		return result, out, err
 	}
-	if code, why := r.unusable(c.Now); why != "" {
-		return result, out, api.Failure(code, "clove secret list", "%s: %s", r.Name, why)
+	if out.Rule, err = s.may(c, run, r, p); err != nil {
+		return result, out, err
 	}
 	r.Uses++
 	u := api.SecretUse{Secret: r.Name, Time: c.Now.UTC(), Run: run.Spec.ID, Agent: run.Spec.Name, Host: p.Host, Method: p.Method, Path: p.Path}
@@ -235,6 +238,60 @@ func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretU
 	result.Version = r.Version
 	slot := strconv.FormatInt(r.Uses%usesKept, 16)
 	return result, out, cmp.Or(Rows.Put(c.Tx, r), uses.Put(c.Tx, &use{Owner: r.Owner, Slot: slot, SecretUse: u}))
+}
+
+// usable is a secret that a run was started with, and that can be used now.
+func usable(c *service.Call, run agent.Run, name string) (*Row, error) {
+	if !has(run, name) {
+		return nil, api.Failure(api.CodeDenied, "start it with --secret", "the run was not started with the secret %.64q", name)
+	}
+	r, err := Rows.Get(c.Tx, key(run.Owner.UID, name))
+	if err == nil && r == nil {
+		err = noSecret(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if code, why := r.unusable(c.Now); why != "" {
+		return nil, api.Failure(code, "clove secret list", "%s: %s", r.Name, why)
+	}
+	return r, nil
+}
+
+// may takes a use through the stages of a call of the run's agent: no taint that the secret avoids, and a grant that covers it, or
+// people who have allowed it. rule is the grant's id.
+func (s Secrets) may(c *service.Call, run agent.Run, r *Row, p api.SecretUseParams) (rule string, err error) {
+	as := &service.Call{Caller: service.Caller{Run: run, Agent: true, UID: run.Owner.UID}, Tx: c.Tx, Now: c.Now}
+	if err := service.Untainted(s.Taints, as, r.Terms.Avoid); err != nil {
+		return "", err
+	}
+	rule, err = s.Grants.Cover(as, "secret:"+r.Name)
+	switch {
+	case err == nil:
+		return rule, s.Grants.Use(as, rule)
+	case api.ErrorOf(err).Code == api.CodeDenied && run.Spec.Kernel.People(agent.AskSecret) > 0:
+		return "", s.People.UseSecret(c, run, r.Name, what(p))
+	}
+	return "", err
+}
+
+// pathShown is how much of a path people are asked about, in bytes. Supervisors cut paths there.
+const pathShown = 512
+
+// what is a use in words.
+func what(p api.SecretUseParams) string {
+	return fmt.Sprintf("use the secret %s: %s https://%s%s", p.Secret, p.Method, secrets.ShortHost(p.Host), p.Path)
+}
+
+// Question refuses a use that would be refused also after a yes, and is else what people are asked about it.
+func (s Secrets) Question(c *service.Call, run agent.Run, p api.SecretUseParams) (string, error) {
+	if _, err := usable(c, run, p.Secret); err != nil {
+		return "", err
+	}
+	if len(p.Path) >= pathShown || strings.ContainsFunc(p.Path+p.Method+p.Host, func(c rune) bool { return c <= ' ' || c > '~' || c == '?' }) {
+		return "", api.Failure(api.CodeDenied, "give a grant: clove grant give "+run.Spec.Name+" secret:"+p.Secret, "people see all of a request's path, and this one is longer than %d bytes or is not in ASCII", pathShown-1)
+	}
+	return what(p), nil
 }
 
 // has reports whether a run was started with a secret.

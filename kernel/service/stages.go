@@ -72,18 +72,24 @@ func (e *Engine) covered(c *Call) error {
 
 // untainted refuses an agent that carries a taint which the call must not meet.
 func untainted(e *Engine, c *Call) error {
-	if !c.Agent || len(c.declared.Avoids) == 0 {
+	return Untainted(e.config.Taints, c, c.declared.Avoids)
+}
+
+// Untainted is the stage taints for a part of a call, which decides by itself what the agent must not carry. taints may be nil:
+// then a call that avoids some is refused.
+func Untainted(taints Taints, c *Call, avoids []string) error {
+	if !c.Agent || len(avoids) == 0 {
 		return nil
 	}
-	if e.config.Taints == nil {
+	if taints == nil {
 		return notServed(StageTaints)
 	}
-	carried, err := e.config.Taints.Carried(c)
+	carried, err := taints.Carried(c)
 	if err != nil {
 		return err
 	}
 	for _, taint := range carried {
-		if slices.Contains(c.declared.Avoids, taint) {
+		if slices.Contains(avoids, taint) {
 			return api.Failure(api.CodeDenied, "", "the agent carries the taint %.64q", taint).By(StageTaints, taint)
 		}
 	}

@@ -70,6 +70,9 @@ func parts(spec agent.Spec, p api.SpawnParams) (lines []string) {
 		line("files", "%s as %s, %s", b.Source, b.Target, map[bool]string{true: "read only", false: "to write"}[b.ReadOnly])
 	}
 	line("grants", "%s", listed(spec.Kernel.Grants))
+	if len(spec.Kernel.Secrets) > 0 {
+		line("secrets", "%s", listed(spec.Kernel.Secrets))
+	}
 	line("budgets", "%s", listed(spec.Kernel.Budgets))
 	if len(spec.Kernel.Asks) > 0 {
 		line("asks people about", "%s", listed(spec.Kernel.Asks))
