@@ -71,15 +71,17 @@ func (s *rolling) checked(all []Span, text []byte, from int, hash uint64) []Span
 }
 
 const (
-	// longLeast is the shortest value that is looked for in blocks: half of it is more than an agent can guess.
-	longLeast = 40
+	// longLeast is the shortest value that is looked for in blocks.
+	longLeast = 24
 	blockMost = 64 // characters of a block
 )
 
-// blocks looks for the forms of a long value: one that is in a text has a whole block of it, wherever it begins. Each block is hashed
-// once, which is the same work whatever its characters are; only one of a form is compared.
+// blocks looks for the forms of a long value: one that is in a text has a whole block in it, wherever it begins. Each block is hashed
+// once, which is the same work whatever its characters are; only one of a form is compared. So the time shows only to an agent that knows
+// as much as a block that this is right: of a value of 24 characters 17, of 40 25, of 80 and more 64.
 type blocks struct {
 	length int // characters of a block
+	stride int // characters between the beginnings of blocks
 	seed   maphash.Seed
 	filter [1 << 10]uint64 // has a bit for each hash in parts, by its lowest bits
 	parts  map[uint64][]part
@@ -92,7 +94,11 @@ type part struct {
 }
 
 func newBlocks(own form, encoded []form) *blocks {
-	s := &blocks{length: min((len(own.values)+1)/2, blockMost), seed: maphash.MakeSeed(), parts: map[uint64][]part{}}
+	stride := 8
+	if len(own.values) >= 40 {
+		stride = 16
+	}
+	s := &blocks{length: min(len(own.values)-stride+1, blockMost), stride: stride, seed: maphash.MakeSeed(), parts: map[uint64][]part{}}
 	s.add(&own, own.values)
 	for i := range encoded {
 		for _, encoding := range encodings {
@@ -108,7 +114,7 @@ func newBlocks(own form, encoded []form) *blocks {
 
 // add adds a form as it is written.
 func (s *blocks) add(f *form, text []byte) {
-	for behind := range s.length {
+	for behind := range s.stride {
 		hash := maphash.Bytes(s.seed, text[behind:behind+s.length])
 		s.filter[hash/64%uint64(len(s.filter))] |= 1 << (hash % 64)
 		s.parts[hash] = append(s.parts[hash], part{f, behind})
@@ -116,7 +122,7 @@ func (s *blocks) add(f *form, text []byte) {
 }
 
 func (s *blocks) find(text []byte) (all []Span) {
-	for i := 0; i+s.length <= len(text); i += s.length {
+	for i := 0; i+s.length <= len(text); i += s.stride {
 		hash := maphash.Bytes(s.seed, text[i:i+s.length])
 		if s.filter[hash/64%uint64(len(s.filter))]&(1<<(hash%64)) == 0 {
 			continue
