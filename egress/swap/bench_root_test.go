@@ -16,8 +16,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress/swap/link"
@@ -98,11 +100,48 @@ func ways(b *testing.B) (all []way, at string) {
 	swapped := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: own}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return connected(ctx, s, server.Listener.Addr().String())
 	}}
-	return []way{
+	all = append(all, mitmproxy(b, server.Listener.Addr().String())...)
+	return append(all, []way{
 		{"straight", &http.Client{Transport: straight}, token},
 		{"reverse", &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: reverse}, DialContext: to(proxy.Listener.Addr().String())}}, token},
 		{"swap", &http.Client{Transport: swapped}, placeholder},
-	}, "https://" + site
+	}...), "https://" + site
+}
+
+// mitmproxy is the way through that program, where it is installed.
+func mitmproxy(b *testing.B, server string) []way {
+	b.Helper()
+	program, err := exec.LookPath("mitmdump")
+	if err != nil {
+		b.Log("mitmdump is not installed, and is not measured")
+		return nil
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	_, port, _ := net.SplitHostPort(address)
+	c := exec.Command(program, "-q", "--mode", "reverse:https://"+server, "--ssl-insecure", "--listen-host", "127.0.0.1", "-p", port, "--set", "stream_large_bodies=1", "--set", "confdir="+b.TempDir())
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(end) {
+			b.Fatal(err)
+		}
+	}
+	to := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	return []way{{"mitmproxy", &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DialContext: to}}, token}}
 }
 
 // connected is a connection through a swap.
