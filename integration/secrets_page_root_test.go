@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/internal/doctest"
 )
 
-var variable = regexp.MustCompile(` +[0-9]+s|[ \t]+`) // what differs in tables from run to run
+var variable = regexp.MustCompile(`\b[0-9]+s\b|[ \t]+`) // what differs in tables from run to run
 
 // plainLines are the lines of an output, sorted: those of the agent and those of clove come in any order.
 func plainLines(text string) string {
@@ -27,7 +27,7 @@ func plainLines(text string) string {
 func TestTheTwoMinutesOfTheSecretsPage(t *testing.T) {
 	d, n, _ := secretHost(t)
 	n.zone.add("git.example.com. 60 IN A " + siteAddress)
-	root := n.hasGit(t, "git.example.com/me/", "/me", "project.git")
+	root := n.hasGit(t, "git.example.com/repos/", "/repos", "project.git")
 	first := t.TempDir()
 	if out, err := exec.Command("sh", "-c", "cd "+first+" && git init -q -b main && echo '# Notes' >notes.md && git add . && git -c user.name=a -c user.email=a@example.com commit -qm Begin && git push -q "+root+"/project.git main").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
