@@ -3,12 +3,17 @@
 package integration
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -175,5 +180,56 @@ echo "{\"answer\":\"allow\",\"hmac\":\"${proof%%%% *}\"}"
 	}
 	if r := d.clove("run", "-d", "--network", "ask", "--on-ask", "true", "--on-ask-key", key, "--", "true"); r.code == 0 && !strings.Contains(d.ok("ps", "-a"), "start-failed") {
 		t.Errorf("a key that others may read: %+v", r)
+	}
+}
+
+// A service at a URL answers with the proof of the owner's key. The control is one that has another key.
+func TestAServiceAnswers(t *testing.T) {
+	_, d, n := asksIn(t, groupName, false)
+	const right, wrong = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(right), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var listener net.Listener
+	if err := n.here.Do(func() (err error) { listener, err = net.Listen("tcp", "127.0.0.1:0"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 8)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var got struct {
+			Approval struct{ ID, Digest, Expires, What string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost {
+			t.Errorf("%s, %v", r.Method, err)
+		}
+		proof := hmac.New(sha256.New, []byte(map[string]string{"/right": right, "/wrong": wrong}[r.URL.Path]))
+		fmt.Fprintf(proof, "clove-approval-1\n%s\n%s\n%s\nallow\n", got.Approval.ID, got.Approval.Digest, got.Approval.Expires)
+		fmt.Fprintf(w, `{"answer":"allow","hmac":"%x"}`, proof.Sum(nil))
+		asked <- got.Approval.What
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	for path, connections := range map[string]int{"/wrong": 0, "/right": 1} {
+		before := n.count(apiSite)
+		d.ok("run", "-d", "--name", path[1:], "--network", "ask", "--on-ask", "http://"+listener.Addr().String()+path, "--on-ask-key", key, "--", "sh", "-c", getAPI)
+		select {
+		case what := <-asked:
+			if what != "connect to api.example.com:80" {
+				t.Errorf("%q", what)
+			}
+		case <-time.After(patience()):
+			t.Fatal("the service is not asked")
+		}
+		if connections == 0 {
+			until(t, "the refusal is in the audit log", func() bool {
+				return strings.Contains(d.ok("audit", "query", "--json", "--verdict", "deny"), "approval.respond")
+			})
+			d.ok("approvals", "deny", d.question(t).ID)
+		}
+		d.ok("wait", path[1:])
+		if got := n.count(apiSite) - before; got != connections {
+			t.Errorf("%s: %d connections", path, got)
+		}
 	}
 }
