@@ -78,7 +78,7 @@ func (l secretsStart) open() error {
 	}
 	s.Swap, err = swap.Start(swap.Config{
 		Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
-		Secrets: placed.secrets, Roots: openRoots("/"), Values: read, Use: s.decide, Denied: s.denied,
+		Secrets: placed.secrets, Roots: openRoots(), Values: read, Use: s.decide, Denied: s.denied,
 	})
 	if err != nil {
 		return err
