@@ -227,8 +227,10 @@ func reasonOf(d swaplink.Denied) string {
 }
 
 var deniedHints = map[swaplink.Reason]string{
-	swaplink.ReasonRule:  "clove secret list shows the requests that it is for",
-	swaplink.ReasonPlace: "clove secret set --header or --in says where the secret may be",
+	swaplink.ReasonRule:   "clove secret list shows the requests that it is for",
+	swaplink.ReasonPlace:  "clove secret set --header or --in says where the secret may be",
+	swaplink.ReasonTrust:  "it has authorities compiled in, pins certificates, or reads another file than its variable or the distribution's: docs/secrets.md has a table; a run without secrets for this host reaches it directly",
+	swaplink.ReasonClient: "a host that wants a client certificate cannot have a secret: clove secret rm, or set it without this host",
 }
 
 // watch reports the end of a process: nothing leads to the hosts of secrets any more.

@@ -42,7 +42,6 @@ func New(control, inner *packet.Conn) *Server {
 	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, link.RequestsMost)}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headBytes, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.handshake},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
 		},
@@ -58,7 +57,7 @@ func (s *Server) Serve(names []string) (err error) {
 	if err := s.control.Send(link.Report{Ready: &link.Ready{CA: s.authority.pem()}}); err != nil {
 		return err
 	}
-	go func() { _ = s.http.ServeTLS(s.accepted, "", "") }()
+	go func() { _ = s.http.Serve(s.accepted) }()
 	defer s.http.Close()
 	go s.listen()
 	for {
@@ -123,9 +122,22 @@ func (s *Server) take(of link.Conn, file *os.File) {
 	s.mu.Lock()
 	s.conns[of.Number] = c
 	s.mu.Unlock()
-	if !s.accepted.put(c) {
+	secure, err := s.secure(c)
+	if err != nil || !s.accepted.put(secure) {
 		c.Close()
 	}
+}
+
+// secure begins TLS. A client that refuses the certificate is reported: it does not trust the run's authority.
+func (s *Server) secure(c *agentConn) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), meetTime+headTime)
+	defer cancel()
+	secure := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.handshake})
+	err := secure.HandshakeContext(ctx)
+	if alert := link.Alert(err); link.RefusesCertificate(alert) {
+		_ = s.control.Send(link.Report{Denied: &link.Denied{Request: link.Request{Host: c.host()}, Reason: link.ReasonTrust, Detail: "the program does not trust the run's authority, and has ended TLS: " + alert.Error()}})
+	}
+	return secure, err
 }
 
 // handshake is the configuration for a client. A name other than the connection's has no certificate.
