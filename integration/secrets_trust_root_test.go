@@ -73,3 +73,117 @@ func TestProgramsThatReadTheDistributionsAuthorities(t *testing.T) {
 		t.Errorf("control: %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// useToken is a client of an API that has its token in a variable: use URL.
+func useToken(args []string) error {
+	request, err := http.NewRequest(http.MethodGet, args[0], nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("T"))
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(os.Stdout, answer.Body)
+	return err
+}
+
+// apiClients are unchanged programs that find their token in $T, and the API at $1.
+var apiClients = map[string]string{
+	"Python": `exec /usr/bin/python3 -c 'import os, sys, urllib.request
+print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["T"]}), timeout=20).read().decode())' "$1"`,
+	"Node": `exec node -e 'fetch(process.argv[1], {headers: {Authorization: "Bearer " + process.env.T}}).then(r => r.text()).then(console.log).catch(e => { console.error(e.cause); process.exit(1) })' "$1"`,
+	"Go":   `exec /agent as-agent use "$1"`,
+}
+
+// Clients of an API in Python, Node and Go run as they are, and never have the secret. Where their own variable is taken from them, Node fails, and the record
+// says why: it has authorities compiled in. The control for that is the others, which then read the distribution's file.
+func TestClientsOfAnAPI(t *testing.T) {
+	testhost.Tool(t, "node")
+	d, _, got := secretHost(t)
+	d.keeps("TOKEN")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name, script string) result {
+		args := []string{"run", "--name", name, "--memory", "1G", "--allow", "api.example.com", "--secret", "TOKEN:env=T", "-v", self + ":/agent:ro"}
+		return d.clove(append(args, "--", "sh", "-c", script, "sh", "https://api.example.com/repos/acme")...)
+	}
+	for name, script := range apiClients {
+		before := len(got())
+		r := run(name, "env; "+script)
+		if all := got()[before:]; r.code != 0 || len(all) != 1 || all[0] != "GET /repos/acme Bearer "+secretValue+" " {
+			t.Errorf("%s: the server got %q: %d, %s%s", name, all, r.code, r.stdout, r.stderr)
+		}
+		if strings.Contains(r.stdout+r.stderr, secretValue) || !strings.Contains(r.stdout, "T=cloveplaceholder") || !strings.Contains(r.stdout, "Bearer ****") {
+			t.Errorf("%s: %s%s", name, r.stdout, r.stderr)
+		}
+		if record := d.inspect(name).Record; len(record.Denials) != 0 {
+			t.Errorf("%s: %+v", name, record.Denials)
+		}
+
+		before = len(got())
+		r = run(name+"-unled", "unset SSL_CERT_FILE NODE_EXTRA_CA_CERTS; "+strings.ReplaceAll(script, "exec ", "")+"; s=$?; sleep 1; exit $s") // a run goes on
+		if used := len(got()) > before; used != (name != "Node") {
+			t.Errorf("%s without its variable: %v, %s%s", name, used, r.stdout, r.stderr)
+		}
+		if name != "Node" {
+			continue
+		}
+		why := d.ok("why", name+"-unled")
+		for _, says := range []string{"https://api.example.com:443", "has authorities compiled in", "docs/secrets.md"} {
+			if !strings.Contains(why, says) || !strings.Contains(r.stderr, says) {
+				t.Errorf("%s: no %q in %s, %s", name, says, r.stderr, why)
+			}
+		}
+		if record := d.inspect(name + "-unled").Record; len(record.Denials) != 1 || record.Denials[0].Rule != "trust" {
+			t.Errorf("%s: %+v", name, record.Denials)
+		}
+	}
+}
+
+// gh makes a request with a secret that it never has, to an enterprise host, which is what every host but GitHub's is to it. The control is gh without it.
+func TestGHFindsItsSecret(t *testing.T) {
+	testhost.Tool(t, "gh")
+	d, n, _ := secretHost(t)
+	d.keeps("TOKEN", "--request", "GET /api/v3/**", "--request", "POST /api/graphql")
+	asked := make(chan string, 16)
+	n.web.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path + " " + r.Header.Get("Authorization")
+		if !strings.HasSuffix(r.Header.Get("Authorization"), " "+secretValue) {
+			http.Error(w, `{"message":"Bad credentials"}`, http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"login":"acme","data":{"viewer":{"login":"acme"}}}`)
+	})
+	gh := func(secret, script string) result {
+		return d.clove("run", "--memory", "1G", "--allow", "api.example.com", "--secret", secret, "--", "sh", "-c", "env | grep ^GH_; "+script)
+	}
+	for script, request := range map[string]string{
+		"gh api user --jq .login": "GET /api/v3/user",
+		"gh api graphql -f query='{viewer{login}}' --jq .data.viewer.login": "POST /api/graphql",
+	} {
+		r := gh("TOKEN:gh", script)
+		if r.code != 0 || !strings.HasSuffix(r.stdout, "\nacme\n") || !strings.Contains(r.stdout, "GH_ENTERPRISE_TOKEN=cloveplaceholder") || strings.Contains(r.stdout+r.stderr, secretValue) {
+			t.Errorf("%s: %d, %s%s", script, r.code, r.stdout, r.stderr)
+		}
+		select {
+		case got := <-asked:
+			if got != request+" token "+secretValue {
+				t.Errorf("%s: the server got %q", script, got)
+			}
+		default:
+			t.Errorf("%s: the server got nothing", script)
+		}
+	}
+	if r := gh("TOKEN:gh", "gh api -X DELETE repos/acme/x"); r.code == 0 || len(asked) != 0 || !strings.Contains(r.stdout+r.stderr, "no rule of a secret") {
+		t.Errorf("without a rule: %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := gh("TOKEN:env=OTHER", "GH_HOST=api.example.com gh api user"); r.code == 0 || len(asked) != 0 && !strings.HasSuffix(<-asked, "/user ") {
+		t.Errorf("control: %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}

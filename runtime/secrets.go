@@ -212,7 +212,7 @@ func (s *secretsUsed) denied(d swaplink.Denied) {
 	}
 	s.refused()
 	if !s.denials.count(agent.DenialSecret, target) {
-		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: target, Rule: rule}, reasonOf(d), deniedHints[d.Reason])
+		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: target, Rule: rule}, reasonOf(d), secrets.DenialHints[string(d.Reason)])
 	}
 }
 
@@ -224,13 +224,6 @@ func reasonOf(d swaplink.Denied) string {
 		return "a placeholder that is not for this host is in the " + d.Detail + ": it left as it was"
 	}
 	return d.Detail
-}
-
-var deniedHints = map[swaplink.Reason]string{
-	swaplink.ReasonRule:   "clove secret list shows the requests that it is for",
-	swaplink.ReasonPlace:  "clove secret set --header or --in says where the secret may be",
-	swaplink.ReasonTrust:  "it has authorities compiled in, pins certificates, or reads another file than its variable or the distribution's: docs/secrets.md has a table; a run without secrets for this host reaches it directly",
-	swaplink.ReasonClient: "a host that wants a client certificate cannot have a secret: clove secret rm, or set it without this host",
 }
 
 // watch reports the end of a process: nothing leads to the hosts of secrets any more.

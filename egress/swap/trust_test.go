@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/secrets"
 )
 
-// A client that does not trust the run's authority is reported as such, in each version of TLS. The control is one that does, and one that
-// goes away without a word.
+// A client that does not trust the run's authority is reported as such, in each version of TLS, also one that says nothing of it. The controls are
+// one that does, and one that goes away before it has seen a certificate.
 func TestAClientThatDoesNotTrustTheAuthority(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -32,7 +32,26 @@ func TestAClientThatDoesNotTrustTheAuthority(t *testing.T) {
 			t.Fatal("control: it trusts the authority")
 		}
 		conn.Close()
-		if d := r.noted(1); len(d) != 1 || d[0].Reason != link.ReasonTrust || d[0].Host != site+":443" || !strings.Contains(d[0].Detail, "does not trust the run's authority") {
+		r.noted(1)
+		conn, err = r.connect(site)
+		must(t, err)
+		silent := tls.Client(conn, &tls.Config{ServerName: site, MaxVersion: version, InsecureSkipVerify: true})
+		must(t, silent.Handshake())
+		silent.NetConn().Close() // as Node ends one
+		if d := r.noted(2); len(d) != 2 || d[1].Reason != link.ReasonTrust || !strings.Contains(d[1].Detail, "seems not to trust") {
+			t.Errorf("%x: %+v", version, d)
+		}
+		r.noted(2)
+		conn, err = r.connect(site)
+		must(t, err)
+		cut := tls.Client(conn, &tls.Config{ServerName: site, MaxVersion: version, InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { return conn.Close() }})
+		if err := cut.Handshake(); err == nil && version == tls.VersionTLS12 {
+			t.Fatal("control: the connection goes on")
+		}
+		if d := r.noted(3); len(d) != 3 || d[2].Reason != link.ReasonTrust {
+			t.Errorf("%x: %+v", version, d)
+		}
+		if d := r.noted(2); d[0].Reason != link.ReasonTrust || d[0].Host != site+":443" || !strings.Contains(d[0].Detail, "does not trust the run's authority") {
 			t.Errorf("%x: %+v", version, d)
 		}
 	}

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/seccomp"
+	"clove.run/clove/secrets"
 )
 
 // Advice is one way to let something pass. Where no flag does, Flag and Policy are empty,
@@ -44,12 +46,20 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 		return ofFile(spec, d)
 	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
+	case agent.DenialSecret:
+		return ofSecret(d)
 	case granting:
 		return Advice{Flag: "--grant " + d.Target, Policy: "grants: [" + quoted(d.Target) + "]", Risk: "the agent may do this as often as it likes, unless a budget bounds it"}
 	case model:
 		return Advice{Flag: "--model " + d.Target, Policy: "models: [" + quoted(d.Target) + "]", Risk: "its calls cost what the provider asks, unless a budget bounds them"}
 	}
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
+}
+
+// ofSecret has what the run's line said: no flag lets such a request pass. The rule is a reason, behind the secret's name if one is known.
+func ofSecret(d agent.Denial) Advice {
+	reason := d.Rule[strings.LastIndex(d.Rule, " ")+1:]
+	return Advice{Note: cmp.Or(secrets.DenialHints[d.Rule], secrets.DenialHints[reason], "docs/secrets.md has what is refused")}
 }
 
 // ofCall looks for the narrowest built-in filter with the call.

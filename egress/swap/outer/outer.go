@@ -42,6 +42,7 @@ func New(control, inner *packet.Conn) *Server {
 	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, link.RequestsMost)}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headBytes, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, ErrorLog: log.New(io.Discard, "", 0),
+		ConnState: s.changed,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
 		},
@@ -128,18 +129,6 @@ func (s *Server) take(of link.Conn, file *os.File) {
 	}
 }
 
-// secure begins TLS. A client that refuses the certificate is reported: it does not trust the run's authority.
-func (s *Server) secure(c *agentConn) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), meetTime+headTime)
-	defer cancel()
-	secure := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.handshake})
-	err := secure.HandshakeContext(ctx)
-	if alert := link.Alert(err); link.RefusesCertificate(alert) {
-		_ = s.control.Send(link.Report{Denied: &link.Denied{Request: link.Request{Host: c.host()}, Reason: link.ReasonTrust, Detail: "the program does not trust the run's authority, and has ended TLS: " + alert.Error()}})
-	}
-	return secure, err
-}
-
 // handshake is the configuration for a client. A name other than the connection's has no certificate.
 func (s *Server) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	c := hello.Conn.(*agentConn)
@@ -160,6 +149,7 @@ func (s *Server) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if c.awaitMet().HTTP2 {
 		protocols = []string{"h2", "http/1.1"}
 	}
+	c.show(time.Now())
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, NextProtos: protocols}, nil
 }
 
@@ -176,6 +166,7 @@ type agentConn struct {
 
 	mu     sync.Mutex // guards the following
 	active int        // requests under way
+	shown  time.Time  // when the client was shown the certificate, until it has sent something
 	gone   bool       // the server has ended its connection
 }
 
