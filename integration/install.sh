@@ -16,7 +16,7 @@ packages() {
 	deb) echo dpkg lintian systemd ;;
 		# The second line has the real clients of the network tests, the last what makes a base image.
 	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
-		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables \
+		curl wget git gh openssl openssh-client python3-pip nodejs postgresql-client iptables \
 		mmdebstrap debian-archive-keyring vim-tiny ;;
 		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;

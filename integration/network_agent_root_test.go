@@ -63,6 +63,7 @@ var agentPrograms = map[string]func(args []string) error{
 	"take":     takeConnection,
 	"forge":    forgeSender,
 	"hold":     holdOne,
+	"use":      useToken,
 }
 
 // attempt is one thing that an agent tries. Exactly one of the groups of fields is used.

@@ -39,12 +39,15 @@ type Config struct {
 	Writable []string
 	// Execute are the only programs that may be executed, with all that is mapped into them: files
 	// and directories inside, or patterns of them (path.Match). nil: there is no list.
-	Execute    []string
-	Command    Command  // what the list must have at least
-	Prefixes   []string // host directories that appear read-only at their own path
-	Binds      []Bind
-	Tmpfs      []Tmpfs
-	Services   string // host directory with the agent's own socket, shown read-only at ServicesDir; empty: none
+	Execute  []string
+	Command  Command  // what the list must have at least
+	Prefixes []string // host directories that appear read-only at their own path
+	Binds    []Bind
+	Tmpfs    []Tmpfs
+	Services string // host directory with the agent's own socket, shown read-only at ServicesDir; empty: none
+	// Authority: Services has AuthorityFile, an authority that the agent's programs trust beside those of the root, wherever the root
+	// keeps these in one file.
+	Authority  bool
 	ResolvConf string // text of /etc/resolv.conf; empty: there is no name server
 	Hosts      string // text of /etc/hosts; empty: the sandbox itself and no other host
 	MoreHosts  string // lines behind that text

@@ -69,6 +69,9 @@ func planFor(cfg Config, f hostInfo) Plan {
 		p.planBase()
 	}
 	p.planMounts()
+	if cfg.Authority {
+		p.add(authorityOp{cfg.Services}) // over what the mounts show
+	}
 	p.add(sysOp{})
 	if f.Veiled {
 		p.add(procOp{})

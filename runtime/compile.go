@@ -247,7 +247,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		c.Home, c.HomeFolder, c.Keep = h.Name, h.Folder, spec.Files.Keep
 	}
 	if spec.Kernel.HasSocket() || len(spec.Kernel.Secrets) > 0 {
-		c.Services = paths.services(spec.ID)
+		c.Services, c.Authority = paths.services(spec.ID), len(spec.Kernel.Secrets) > 0
 	}
 	for _, b := range spec.Files.Binds {
 		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly, CopyOnWrite: b.CopyOnWrite, Secrets: b.Secrets})

@@ -85,7 +85,7 @@ func (l secretsStart) open() error {
 	}
 	s.Swap, err = swap.Start(swap.Config{
 		Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
-		Secrets: placed.secrets, Roots: openRoots("/"), Values: read, Use: s.decide, Denied: s.denied,
+		Secrets: placed.secrets, Roots: openRoots(), Values: read, Use: s.decide, Denied: s.denied,
 	})
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (s *secretsUsed) denied(d swaplink.Denied) {
 	}
 	s.refused()
 	if !s.denials.count(agent.DenialSecret, target) {
-		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: target, Rule: rule}, reasonOf(d), deniedHints[d.Reason])
+		s.denials.add(agent.Denial{Kind: agent.DenialSecret, Target: target, Rule: rule}, reasonOf(d), secrets.DenialHints[string(d.Reason)])
 	}
 }
 
@@ -249,11 +249,6 @@ func reasonOf(d swaplink.Denied) string {
 		return "a placeholder that is not for this host is in the " + d.Detail + ": it left as it was"
 	}
 	return d.Detail
-}
-
-var deniedHints = map[swaplink.Reason]string{
-	swaplink.ReasonRule:  "clove secret list shows the requests that it is for",
-	swaplink.ReasonPlace: "clove secret set --header or --in says where the secret may be",
 }
 
 // watch reports the end of a process: nothing leads to the hosts of secrets any more.

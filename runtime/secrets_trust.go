@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"io"
 	"maps"
 	"os"
 	"path"
@@ -10,34 +9,17 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"clove.run/clove/internal/beneath"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/secrets"
 )
 
-// Files of the run's authority, in the directory of its services.
-const (
-	caFile     = "ca.pem"        // its certificate
-	bundleFile = "ca-bundle.pem" // the system's, and it
-)
-
-// rootsFiles are where distributions keep the certificates of authorities.
-var rootsFiles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
-
-// rootsBytes bounds such a file.
+// rootsBytes bounds a file of authorities.
 const rootsBytes = 8 << 20
 
-// openRoots opens the file of the authorities that a root has; nil: there is none.
-func openRoots(root string) *os.File {
-	dir, err := os.Open(root)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	for _, name := range rootsFiles {
-		file, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
+// openRoots opens the file of the host's authorities; nil: there is none.
+func openRoots() *os.File {
+	for _, name := range rootfs.AuthorityFiles {
+		file, err := os.Open(name)
 		if err != nil {
 			continue
 		}
@@ -49,35 +31,14 @@ func openRoots(root string) *os.File {
 	return nil
 }
 
-// systemRoots are the authorities that a root has; nil: none.
-func systemRoots(root string) ([]byte, error) {
-	file := openRoots(root)
-	if file == nil {
-		return nil, nil
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, rootsBytes))
-}
-
-// trust puts the run's authority, behind those of the agent's root, and files of programs where the agent finds them, and returns the
-// variables that lead programs to the authority. One that the spec sets stays.
+// trust puts the run's authority and files of programs where the agent finds them, and returns the variables that lead programs to the
+// authority, behind those of the agent's root. One that the spec sets stays.
 func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string, err error) {
 	dir := l.runtime.paths.services(l.spec.ID)
 	if err := makeServices(dir); err != nil {
 		return nil, err
 	}
-	root := "/"
-	if l.spec.Files.Rootfs != "" {
-		root = l.spec.Files.Rootfs
-	}
-	system, err := systemRoots(root)
-	if err != nil {
-		return nil, err
-	}
-	if len(system) > 0 && system[len(system)-1] != '\n' {
-		system = append(system, '\n')
-	}
-	files := map[string]string{caFile: string(ca), bundleFile: string(append(system, ca...))}
+	files := map[string]string{rootfs.AuthorityFile: string(ca)}
 	maps.Copy(files, programs)
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -88,9 +49,9 @@ func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string
 		}
 	}
 	for _, name := range secrets.BundleVariables {
-		env = append(env, name+"="+path.Join(rootfs.ServicesDir, bundleFile))
+		env = append(env, name+"="+path.Join(rootfs.ServicesDir, rootfs.BundleFile))
 	}
-	env = append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, caFile))
+	env = append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, rootfs.AuthorityFile))
 	return slices.DeleteFunc(env, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
 		return slices.ContainsFunc(l.spec.Env, func(set string) bool { return strings.HasPrefix(set, name+"=") })

@@ -61,6 +61,9 @@ func (p *ProgramSettings) Add(program string, t Terms, placeholder string) error
 		p.Env = append(p.Env, "PIP_INDEX_URL=https://__token__:"+placeholder+"@"+host+"/simple/")
 	case "gh":
 		if host == "github.com" || host == "api.github.com" {
+			if !slices.ContainsFunc(t.Hosts, func(host string) bool { return ShortHost(host) == "api.github.com" }) {
+				return errors.New("gh sends GitHub's token to api.github.com, which is none of the secret's hosts")
+			}
 			p.Env = append(p.Env, "GH_TOKEN="+placeholder)
 		} else {
 			p.Env = append(p.Env, "GH_ENTERPRISE_TOKEN="+placeholder, "GH_HOST="+host)

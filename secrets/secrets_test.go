@@ -148,3 +148,19 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// gh asks api.github.com with GitHub's token: a secret that is not for that host is refused, where a placeholder would leave as it is.
+func TestGHNeedsTheHostOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{"api.github.com:443": "GH_TOKEN=x", "github.com:443": "", "git.example.com:443": "GH_ENTERPRISE_TOKEN=x"} {
+		var p ProgramSettings
+		err := p.Add("gh", Terms{Hosts: []string{host}, Header: DefaultHeader}, "x")
+		if (err == nil) != (want != "") || err == nil && p.Env[0] != want {
+			t.Errorf("%s: %q, %v", host, p.Env, err)
+		}
+	}
+	var both ProgramSettings
+	if err := both.Add("gh", Terms{Hosts: []string{"github.com:443", "api.github.com:443"}, Header: DefaultHeader}, "x"); err != nil {
+		t.Error(err)
+	}
+}

@@ -30,7 +30,7 @@ var mayImport = []struct {
 	{"policies/shadow", []string{"agent", "kernel/budget", "kernel/grant", "policies/settings"}, "what another policy would have refused is a value"},
 	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
-	{"policies/advice", []string{"agent", "egress", "kernel/budget", "policies/resolve", "policies/settings", "seccomp"}, "what would let a refused action pass is a value"},
+	{"policies/advice", []string{"agent", "egress", "kernel/budget", "policies/resolve", "policies/settings", "seccomp", "secrets"}, "what would let a refused action pass is a value"},
 	{"policies/expect", []string{"agent", "api/agents", "egress", "kernel/grant", "policies/probe", "policies/resolve", "policies/settings", "runtime", "internal/document"}, "says what a run would meet, with what decides in a run"},
 	{"policies/resolve", []string{"agent", "egress", "loop/order", "policies", "policies/host", "policies/interpreter", "policies/settings", "seccomp", "internal/document", "internal/homedir"}, "every edge builds a spec with it, so it knows no command line"},
 	{"policies/probe", nil, "what is tried inside a sandbox; it knows no policy"},

@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/seccomp"
+	"clove.run/clove/secrets"
 )
 
 // Advice is one way to let something pass. Where no flag does, Flag and Policy are empty,
@@ -55,21 +56,10 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
 }
 
-// secretNotes say what lets a request pass that a secret was refused for, by the reason in the record (egress/swap).
-var secretNotes = map[string]string{
-	"rule":    "a secret that is kept with --request 'METHOD PATTERN' for it would let it pass",
-	"place":   "a secret that is kept with --header, or --in body or url, may be there",
-	"foreign": "a secret that is kept with --host for this host would be put in",
-	"use":     "clove secret list shows whether it has expired or is used up, clove grant list whether the run has a grant of it",
-}
-
-// ofSecret is about the terms of a secret, which its owner changes by keeping it anew: no setting of the run does.
+// ofSecret has what the run's line said: no flag lets such a request pass. The rule is a reason, behind the secret's name if one is known.
 func ofSecret(d agent.Denial) Advice {
-	_, reason, named := strings.Cut(d.Rule, ": ")
-	if !named {
-		reason = d.Rule
-	}
-	return Advice{Note: cmp.Or(secretNotes[reason], "clove sends such a request to no server; docs/secrets.md says why")}
+	reason := d.Rule[strings.LastIndex(d.Rule, " ")+1:]
+	return Advice{Note: cmp.Or(secrets.DenialHints[d.Rule], secrets.DenialHints[reason], "docs/secrets.md has what is refused")}
 }
 
 // ofCall looks for the narrowest built-in filter with the call.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/egress/swap/link"
@@ -185,6 +186,8 @@ type serverConn struct {
 	http2 bool
 	err   error
 	http  *http.ClientConn
+	// asked says that the server has asked for a certificate of its client, answered that it has served a request without one.
+	asked, answered atomic.Bool
 }
 
 func (c *serverConn) host() string { return c.of.Name + ":" + strconv.Itoa(int(c.of.Port)) }
@@ -243,15 +246,22 @@ func (s *Server) meet(c *serverConn, http2 bool) {
 	c.err = err
 	close(c.met)
 	m := link.Met{Number: c.of.Number, HTTP2: c.http2}
-	if err != nil {
-		_ = s.control.Send(link.Report{Denied: &link.Denied{Request: link.Request{Host: c.host()}, Reason: link.ReasonCert, Detail: err.Error()}})
+	switch {
+	case err != nil && c.wantsCertificate():
+		m.Error = wantsCertificate
+		s.report(link.Request{Host: c.host()}, link.Denied{Reason: link.ReasonClient, Detail: m.Error})
+	case err != nil:
 		m.Error = "the server does not prove that it is " + c.of.Name + ": " + err.Error()
+		s.report(link.Request{Host: c.host()}, link.Denied{Reason: link.ReasonCert, Detail: err.Error()})
 	}
 	if s.outer.Send(link.ToOuter{Met: &m}) != nil || err != nil {
 		return
 	}
 	c.http.SetStateHook(func(h *http.ClientConn) {
 		if h.Err() != nil {
+			if s.has(c) && c.wantsCertificate() {
+				s.report(link.Request{Host: c.host()}, link.Denied{Reason: link.ReasonClient, Detail: wantsCertificate})
+			}
 			_ = s.outer.Send(link.ToOuter{Gone: c.of.Number})
 		}
 	})
@@ -265,7 +275,11 @@ func (c *serverConn) begin(conn net.Conn, roots *x509.CertPool, http2 bool) erro
 	if http2 {
 		versions = []string{"h2", "http/1.1"}
 	}
-	secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: c.of.Name, MinVersion: tls.VersionTLS12, NextProtos: versions})
+	secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: c.of.Name, MinVersion: tls.VersionTLS12, NextProtos: versions,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			c.asked.Store(true)
+			return &tls.Certificate{}, nil // none
+		}})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return err
@@ -310,6 +324,13 @@ func (s *Server) conn(number uint64) *serverConn {
 		return nil
 	}
 	return c
+}
+
+// has reports whether the agent has not ended a connection.
+func (s *Server) has(c *serverConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns[c.of.Number] == c
 }
 
 // leave forgets a connection. nil: clove has not named it yet.

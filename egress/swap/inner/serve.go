@@ -56,9 +56,13 @@ func (s *Server) exchange(ctx context.Context, c *serverConn, h *link.Head, in *
 		return err
 	}
 	got, err := c.http.RoundTrip(request)
+	if err != nil && ctx.Err() == nil && c.wantsCertificate() {
+		return &refusal{http.StatusBadGateway, link.ReasonClient, wantsCertificate}
+	}
 	if err != nil {
 		return err // the server has gone: the agent sees the end of the connection, as without clove
 	}
+	c.answered.Store(true)
 	defer got.Body.Close()
 	return s.answer(got, h, in, out)
 }

@@ -102,6 +102,8 @@ const (
 	ReasonForeign Reason = "foreign" // the placeholder is of another run, or of a secret for other hosts
 	ReasonUse     Reason = "use"     // the secret may not be used: expired, spent, refused
 	ReasonCert    Reason = "certificate"
+	ReasonTrust   Reason = "trust"  // the agent's program does not trust the run's authority
+	ReasonClient  Reason = "client" // the server wants a certificate of its client
 )
 
 // Served counts what the outer process has answered.

@@ -9,5 +9,5 @@
 //
 // A connection is for one host, which clove names. Its TLS handshake waits until the inner side has met the server, with the
 // versions of HTTP that the client offers, so that both sides speak the same. One that shows another name in TLS, in Host or in :authority is
-// refused here, and again inside.
+// refused here, and again inside. A client that ends TLS at the certificate does not trust the authority, and is reported (trust.go).
 package outer

@@ -42,7 +42,7 @@ func New(control, inner *packet.Conn) *Server {
 	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, link.RequestsMost)}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headBytes, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.handshake},
+		ConnState: s.changed,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
 		},
@@ -58,7 +58,7 @@ func (s *Server) Serve(names []string) (err error) {
 	if err := s.control.Send(link.Report{Ready: &link.Ready{CA: s.authority.pem()}}); err != nil {
 		return err
 	}
-	go func() { _ = s.http.ServeTLS(s.accepted, "", "") }()
+	go func() { _ = s.http.Serve(s.accepted) }()
 	defer s.http.Close()
 	go s.listen()
 	for {
@@ -123,7 +123,8 @@ func (s *Server) take(of link.Conn, file *os.File) {
 	s.mu.Lock()
 	s.conns[of.Number] = c
 	s.mu.Unlock()
-	if !s.accepted.put(c) {
+	secure, err := s.secure(c)
+	if err != nil || !s.accepted.put(secure) {
 		c.Close()
 	}
 }
@@ -148,6 +149,7 @@ func (s *Server) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if c.awaitMet().HTTP2 {
 		protocols = []string{"h2", "http/1.1"}
 	}
+	c.show(time.Now())
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, NextProtos: protocols}, nil
 }
 
@@ -164,6 +166,7 @@ type agentConn struct {
 
 	mu     sync.Mutex // guards the following
 	active int        // requests under way
+	shown  time.Time  // when the client was shown the certificate, until it has sent something
 	gone   bool       // the server has ended its connection
 }
 
