@@ -60,7 +60,7 @@ func systemRoots(root string) ([]byte, error) {
 }
 
 // trust puts the run's authority, behind those of the agent's root, and files of programs where the agent finds them, and returns the
-// variables that lead programs to the authority. One that the spec sets stays.
+// variables that lead programs to the authority. Without an authority there are none.
 func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string, err error) {
 	dir := l.runtime.paths.services(l.spec.ID)
 	if err := makeServices(dir); err != nil {
@@ -70,15 +70,20 @@ func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string
 	if l.spec.Files.Rootfs != "" {
 		root = l.spec.Files.Rootfs
 	}
-	system, err := systemRoots(root)
-	if err != nil {
-		return nil, err
+	files := maps.Clone(programs)
+	if len(ca) > 0 {
+		system, err := systemRoots(root)
+		if err != nil {
+			return nil, err
+		}
+		if len(system) > 0 && system[len(system)-1] != '\n' {
+			system = append(system, '\n')
+		}
+		if files == nil {
+			files = map[string]string{}
+		}
+		files[caFile], files[bundleFile] = string(ca), string(append(system, ca...))
 	}
-	if len(system) > 0 && system[len(system)-1] != '\n' {
-		system = append(system, '\n')
-	}
-	files := map[string]string{caFile: string(ca), bundleFile: string(append(system, ca...))}
-	maps.Copy(files, programs)
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err
@@ -87,14 +92,21 @@ func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string
 			return nil, err
 		}
 	}
+	if len(ca) == 0 {
+		return nil, nil
+	}
 	for _, name := range secrets.BundleVariables {
 		env = append(env, name+"="+path.Join(rootfs.ServicesDir, bundleFile))
 	}
-	env = append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, caFile))
+	return append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, caFile)), nil
+}
+
+// unset are the variables that the spec does not set.
+func (l secretsStart) unset(env []string) []string {
 	return slices.DeleteFunc(env, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
 		return slices.ContainsFunc(l.spec.Env, func(set string) bool { return strings.HasPrefix(set, name+"=") })
-	}), nil
+	})
 }
 
 // makeServices makes the directory that the agent sees as rootfs.ServicesDir.
