@@ -46,7 +46,8 @@ type secretsUsed struct {
 	run        agent.ID
 	denials    *denials
 	refused    func()
-	files      map[string]string // placeholders and what the agent reads, by the path of their file inside; nil once they are there
+	files      map[string]string // placeholders, by the path of their file inside
+	plain      map[string]string // secrets that the agent reads, until they are in its sandbox
 
 	mu       sync.Mutex        // guards versions
 	versions map[string]uint64 // of the values that the inner process has
@@ -63,9 +64,8 @@ func (l secretsStart) open() error {
 	if l.streams.Secrets == nil {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "secrets", Message: "secrets are kept by cloved, which does not run here", Hint: "systemctl start cloved, or leave --secret out"}
 	}
-	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, versions: map[string]uint64{}}
+	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, files: map[string]string{}, plain: map[string]string{}, versions: map[string]uint64{}}
 	l.secrets = s
-	s.files = map[string]string{}
 	if err := s.readPlain(l.spec); err != nil || len(l.spec.Kernel.ReadableSecrets()) == len(l.spec.Kernel.Secrets) {
 		return err
 	}
@@ -267,15 +267,11 @@ func (s *secretsUsed) watch() {
 	}
 }
 
-// archive is a tar archive of the files, readable for the agent alone.
-func (s *secretsUsed) archive() (*bytes.Buffer, error) {
+// archiveOf is a tar archive of files, by their paths inside, readable for the agent alone.
+func archiveOf(files map[string]string, mode int64) (*bytes.Buffer, error) {
 	out := &bytes.Buffer{}
 	w := tar.NewWriter(out)
-	for name, text := range s.files {
-		mode := int64(0o600)
-		if path.Dir(name) == secrets.PlainDir {
-			mode = 0o400
-		}
+	for name, text := range files {
 		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: mode, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
 			return nil, err
 		}
@@ -286,15 +282,23 @@ func (s *secretsUsed) archive() (*bytes.Buffer, error) {
 	return out, w.Close()
 }
 
-// putPlaceholders makes the files of placeholders, and those that the agent reads.
-func (l given) putPlaceholders() error {
-	if l.secrets == nil || len(l.secrets.files) == 0 {
+// putSecrets makes the files of placeholders, and of secrets that the agent reads: these in memory, where files of other agents may not
+// go.
+func (l given) putSecrets() error {
+	if l.secrets == nil {
 		return nil
 	}
-	text, err := l.secrets.archive()
+	placeholders, err := archiveOf(l.secrets.files, 0o600)
 	if err != nil {
 		return err
 	}
-	l.secrets.files = nil
-	return l.putArchive(bufio.NewReader(text))
+	plain, err := archiveOf(l.secrets.plain, 0o400)
+	if err != nil {
+		return err
+	}
+	l.secrets.plain = nil
+	if err := l.putArchive(bufio.NewReader(placeholders), true); err != nil {
+		return err
+	}
+	return l.putArchive(bufio.NewReader(plain), false)
 }

@@ -51,7 +51,7 @@ func (s *secretsUsed) readPlain(spec agent.Spec) error {
 		if _, err := s.keeper.UseSecret(ctx, api.SecretUseParams{Run: s.run, Secret: name, Method: secrets.MethodFile, Path: file}); err != nil {
 			return err
 		}
-		s.files[file] = values[name] + "\n"
+		s.plain[file] = values[name] + "\n"
 	}
 	return nil
 }
