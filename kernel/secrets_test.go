@@ -165,7 +165,11 @@ func TestSecretsThatAreRefused(t *testing.T) {
 		"an end":    {sound(func(p *api.SecretSetParams) { p.Expires = time.Unix(1, 0) }), api.CodeParams},
 		"uses":      {sound(func(p *api.SecretSetParams) { p.Uses = -1 }), api.CodeParams},
 		"a CA":      {sound(func(p *api.SecretSetParams) { p.Terms.CA = "-----BEGIN CERTIFICATE-----" }), api.CodeDenied},
-		"twice":     {sound(func(p *api.SecretSetParams) { p.Name = "TOKEN" }), api.CodeConflict},
+		"an ssh key that is none": {sound(func(p *api.SecretSetParams) {
+			p.Terms.Hosts = []string{"api.example.com:22"}
+			p.Terms.SSH = &secrets.SSH{HostKeys: []string{"api.example.com:22 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"}}
+		}), api.CodeParams},
+		"twice": {sound(func(p *api.SecretSetParams) { p.Name = "TOKEN" }), api.CodeConflict},
 	} {
 		_, err := asks[api.SecretResult](r, 1000, methods.SecretSet.Name, row.p)
 		refusedBy(t, err, row.code, about)
@@ -173,4 +177,27 @@ func TestSecretsThatAreRefused(t *testing.T) {
 	if listed, err := asks[api.SecretListResult](r, 1000, methods.SecretList.Name, api.SecretListParams{}); err != nil || len(listed.Secrets) != 1 {
 		t.Errorf("%+v, %v", listed, err)
 	}
+}
+
+// A run's supervisor gets the values that the agent reads apart from the others, and only of secrets that allow it. The control is a secret
+// that does not.
+func TestSecretsThatAreRead(t *testing.T) {
+	t.Parallel()
+	r := withSecrets(t, func(p *api.SecretSetParams) { p.Terms.Plain = true })
+	if all, values, err := r.Secrets(r.run, true); err != nil || len(all) != 0 || len(values) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	both := r.run
+	both.Spec.Kernel.Secrets = []string{"TOKEN:plain", "OTHER:env=T"}
+	_, err := asks[api.SecretResult](r, 1000, methods.SecretSet.Name, api.SecretSetParams{Name: "OTHER", Value: "another-value", Terms: secrets.Terms{Hosts: []string{"api.example.com"}}})
+	must(t, err)
+	if _, values, err := r.Secrets(both, true); err != nil || len(values) != 1 || values["TOKEN"] != secretValue {
+		t.Errorf("%d, %v", len(values), err)
+	}
+	if _, values, err := r.Secrets(both, false); err != nil || len(values) != 1 || values["OTHER"] != "another-value" {
+		t.Errorf("%d, %v", len(values), err)
+	}
+	both.Spec.Kernel.Secrets = []string{"OTHER:plain"}
+	_, _, err = r.Secrets(both, true)
+	refusedBy(t, err, api.CodeDenied, "a secret that is not to be read")
 }
