@@ -1,6 +1,7 @@
 package swap
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -26,6 +27,7 @@ type sshRig struct {
 	*rig
 	socket     string
 	host, user ssh.Signer // the host's key, and that of the secret
+	during     func()     // guarded by mu: is called with each decision; nil: nothing is
 }
 
 func newSigner(t *testing.T) (ssh.Signer, string) {
@@ -63,12 +65,29 @@ func newSSHRig(t *testing.T, taken chan<- *packet.Conn, ids link.IDs) *sshRig {
 	must(t, err)
 	must(t, json.NewEncoder(write).Encode(link.Values{"KEY": private}))
 	write.Close()
-	r.swap, err = start(Config{Secrets: []link.Secret{{Name: "KEY", Terms: terms}}, Values: read, SSH: file, SSHIDs: ids, Use: r.use, Denied: r.note}, func(_ string, _ uint32, files ...*os.File) (process, error) {
+	r.swap, err = start(Config{Secrets: []link.Secret{{Name: "KEY", Terms: terms}}, Values: read, SSH: file, SSHIDs: ids, Use: r.decide, Denied: r.note}, func(_ string, _ uint32, files ...*os.File) (process, error) {
 		return sideOf(taken, files...)
 	})
 	must(t, err)
 	t.Cleanup(func() { r.swap.Stop() })
 	return r
+}
+
+func (r *sshRig) decide(ctx context.Context, on *Swap, use link.Use) link.Verdict {
+	r.mu.Lock()
+	during := r.during
+	r.mu.Unlock()
+	if during != nil {
+		during()
+	}
+	return r.use(ctx, on, use)
+}
+
+// set changes what the other goroutines read.
+func (r *sshRig) set(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
 }
 
 // self are the ids of the tests' process.
@@ -258,13 +277,48 @@ func TestWhatTheSSHAgentRefuses(t *testing.T) {
 func TestTheSSHAgentsUses(t *testing.T) {
 	t.Parallel()
 	r := newSSHRig(t, nil, self())
-	r.refuse = link.Verdict{Reason: "its 1 uses are used up"}
+	r.set(func() { r.refuse = link.Verdict{Reason: "its 1 uses are used up"} })
 	if r.signs(r.sound()) || r.noted(1)[0].Reason != link.ReasonUse || r.noted(1)[0].Secret != "KEY" {
 		t.Errorf("%+v", r.denied)
 	}
 	stranger := newSSHRig(t, nil, link.IDs{First: uint32(os.Getuid()) + 1, Count: 65536})
 	if keys, err := stranger.dialled().List(); err == nil {
 		t.Errorf("%v", keys)
+	}
+}
+
+// With a new key, which comes with a use, the old one signs no more: the next connection finds the new one. The control is the new key.
+func TestTheSSHAgentWithANewKey(t *testing.T) {
+	t.Parallel()
+	r := newSSHRig(t, nil, self())
+	renewed, private := newSigner(t)
+	renew := func() {
+		read, write, err := os.Pipe()
+		if err == nil {
+			err = json.NewEncoder(write).Encode(link.Values{"KEY": private})
+			write.Close()
+		}
+		if err == nil {
+			err = r.swap.Renew(read)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	r.set(func() { r.during = renew })
+	if r.signs(r.sound()) || r.noted(1)[0].Reason != link.ReasonUse || !strings.Contains(r.noted(1)[0].Detail, "another value") {
+		t.Errorf("%+v", r.denied)
+	}
+	r.set(func() { r.during = nil })
+	if r.signs(r.sound()) {
+		t.Error("the old key signs")
+	}
+	r.user = renewed
+	if keys, err := r.dialled().List(); err != nil || len(keys) != 1 || string(keys[0].Blob) != string(renewed.PublicKey().Marshal()) {
+		t.Errorf("%v, %v", keys, err)
+	}
+	if !r.signs(r.sound()) {
+		t.Error("control: the new key does not sign")
 	}
 }
 
