@@ -44,6 +44,8 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 		return ofFile(spec, d)
 	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
+	case agent.DenialSecret:
+		return Advice{Note: "a secret is for what was said when it was set: clove secret list shows it"}
 	case granting:
 		return Advice{Flag: "--grant " + d.Target, Policy: "grants: [" + quoted(d.Target) + "]", Risk: "the agent may do this as often as it likes, unless a budget bounds it"}
 	case model:

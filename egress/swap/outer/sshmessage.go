@@ -22,7 +22,7 @@ const (
 )
 
 // sshOperations are messages that are refused, by what they ask for.
-var sshOperations = map[byte]string{17: "add", 18: "remove", 19: "remove", 20: "add", 21: "remove", 22: "lock", 23: "unlock", 25: "add", 26: "add"}
+var sshOperations = map[byte]string{9: "remove", 17: "add", 18: "remove", 19: "remove", 20: "add", 21: "remove", 22: "lock", 23: "unlock", 25: "add", 26: "add"}
 
 func sshOperation(kind byte) string {
 	if name := sshOperations[kind]; name != "" {
