@@ -257,6 +257,12 @@ func TestASecretThatAnAgentReads(t *testing.T) {
 	if r.code != 0 || r.stdout != "first line\nsecond line\n400 agent\ntmpfs\n" || !strings.Contains(r.stderr, "the agent can read the secrets CONFIG") {
 		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
 	}
+	mounts := d.ok("run", "--network", "none", "--secret", "CONFIG:plain", "--", "grep", "/run/secrets", "/proc/mounts")
+	var major, minor int
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	if _, err := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil || strings.Contains(mounts, "noswap") != (major > 6 || major == 6 && minor >= 4) {
+		t.Errorf("%s, %v, %s", release, err, mounts)
+	}
 	if record := d.inspect("reads").Record; fmt.Sprint(record.ReadableSecrets) != "[CONFIG]" {
 		t.Errorf("%+v", record)
 	}

@@ -22,7 +22,7 @@ func plainMount(spec agent.Spec) []rootfs.Tmpfs {
 	if len(spec.Kernel.ReadableSecrets()) == 0 {
 		return nil
 	}
-	return []rootfs.Tmpfs{{Target: secrets.PlainDir, SizeBytes: plainBytes}}
+	return []rootfs.Tmpfs{{Target: secrets.PlainDir, SizeBytes: plainBytes, NoSwap: true}}
 }
 
 // readPlain has the secrets that the agent reads put into files. Each is a use, at each start.
