@@ -4,11 +4,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"clove.run/clove/secrets"
 )
 
 // ownPlaces can be read under every list of Files.Read: what the agent has made itself, devices,
-// processes, and the loader's index of libraries.
-var ownPlaces = []string{"/tmp", "/var/tmp", "/home/agent", "/dev", "/proc", "/etc/ld.so.cache"}
+// processes, the loader's index of libraries, and secrets that it was given to read.
+var ownPlaces = []string{"/tmp", "/var/tmp", "/home/agent", "/dev", "/proc", "/etc/ld.so.cache", secrets.PlainDir}
 
 // RuleRead is the rule of a denial by Files.Read.
 const RuleRead = "files.read"

@@ -68,9 +68,11 @@ type Record struct {
 	Shadow     *ShadowUse        `json:"shadow,omitempty"`  // absent without a shadow
 	Enforced   map[string]string `json:"enforced"`          // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
-	Policy     Policy            `json:"policy"`            // where the defaults came from
-	Manifest   Manifest          `json:"manifest,omitzero"` // the agent's file that it was started from
-	Host       Host              `json:"host"`
+	// ReadableSecrets are those that the agent could read; absent: it used them without that, or had none.
+	ReadableSecrets []string `json:"readable_secrets,omitempty"`
+	Policy          Policy   `json:"policy"`            // where the defaults came from
+	Manifest        Manifest `json:"manifest,omitzero"` // the agent's file that it was started from
+	Host            Host     `json:"host"`
 }
 
 // Asked is what a run asked people, and what it did not need to ask.

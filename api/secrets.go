@@ -35,7 +35,8 @@ type SecretUse struct {
 // SecretSetParams make a secret of the caller's.
 type SecretSetParams struct {
 	Name string `json:"name"`
-	// Value is one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it.
+	// Value is one line of printable ASCII without spaces, of 8 to 8192 bytes; of terms with ssh a private key, and of terms without a host any
+	// text of as many. No answer and no log has it.
 	Value   string        `json:"value"`
 	Terms   secrets.Terms `json:"terms"`
 	Uses    int64         `json:"uses,omitempty"`   // how many requests may carry it; 0: any number
@@ -101,6 +102,8 @@ type SecretUseResult struct {
 // SecretOpenParams name a run whose supervisor gets the terms of its secrets, and a process of whose the values.
 type SecretOpenParams struct {
 	Run agent.ID `json:"run"`
+	// Plain asks for the secrets that the agent is to read in files, absent for those that it never has.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // SecretOpenResult are the secrets that a run was started with, by the order of their names.

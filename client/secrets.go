@@ -15,9 +15,9 @@ import (
 )
 
 // Secrets returns the secrets that a run was started with. cloved writes their values into a pipe, of which the caller keeps
-// both ends: this process does not read it.
-func (s *Share) Secrets(ctx context.Context, run agent.ID, values *os.File) ([]api.Secret, error) {
-	m, err := s.pass(ctx, methods.SecretOpen.Name, api.SecretOpenParams{Run: run}, values)
+// both ends: this process reads those alone that the agent is to read, which are asked for by plain.
+func (s *Share) Secrets(ctx context.Context, run agent.ID, plain bool, values *os.File) ([]api.Secret, error) {
+	m, err := s.pass(ctx, methods.SecretOpen.Name, api.SecretOpenParams{Run: run, Plain: plain}, values)
 	var result api.SecretOpenResult
 	switch {
 	case err == nil && m.Error != nil:

@@ -15,7 +15,7 @@ import (
 const valuesTime = 10 * time.Second
 
 // openSecrets returns the secrets of a run to its supervisor, and writes their values into the pipe that the supervisor passes: its
-// reading end is another process's.
+// reading end is another process's, unless the agent is to read them.
 func (s *server) openSecrets(c *rpc.Conn, peer caller, request rpc.Message) {
 	result, err := s.secretsOf(c, peer, request)
 	if err != nil {
@@ -26,11 +26,12 @@ func (s *server) openSecrets(c *rpc.Conn, peer caller, request rpc.Message) {
 }
 
 func (s *server) secretsOf(c *rpc.Conn, peer caller, request rpc.Message) (result api.SecretOpenResult, err error) {
-	run, err := s.supervised(peer, methods.SecretOpen.Method(), request, func(p any) agent.ID { return p.(api.SecretOpenParams).Run })
+	var asked api.SecretOpenParams
+	run, err := s.supervised(peer, methods.SecretOpen.Method(), request, func(p any) agent.ID { asked = p.(api.SecretOpenParams); return asked.Run })
 	if err != nil {
 		return result, err
 	}
-	all, values, err := s.shared.kernel.Secrets(run)
+	all, values, err := s.shared.kernel.Secrets(run, asked.Plain)
 	if err != nil {
 		return result, err
 	}

@@ -135,7 +135,7 @@ func TestSecretsAreTheirUsers(t *testing.T) {
 func TestSecretsChange(t *testing.T) {
 	t.Parallel()
 	r := withSecrets(t, func(p *api.SecretSetParams) { p.Expires = time.Unix(1_800_000_000, 0).Add(time.Hour) })
-	if _, values, err := r.Secrets(r.run); err != nil || values["TOKEN"] != secretValue {
+	if _, values, err := r.Secrets(r.run, false); err != nil || values["TOKEN"] != secretValue {
 		t.Errorf("control: %v", err)
 	}
 	_, err := asks[api.SecretResult](r, 1000, methods.SecretRotate.Name, api.SecretRotateParams{Name: "TOKEN", Value: "another-value"})
@@ -143,13 +143,13 @@ func TestSecretsChange(t *testing.T) {
 	if result, err := r.useSecret("TOKEN"); err != nil || result.Version != 2 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, values, err := r.Secrets(r.run); err != nil || values["TOKEN"] != "another-value" {
+	if _, values, err := r.Secrets(r.run, false); err != nil || values["TOKEN"] != "another-value" {
 		t.Errorf("%v", err)
 	}
 	r.clock.Add(3600)
 	_, err = r.useSecret("TOKEN")
 	refusedBy(t, err, api.CodeDenied, "an expired secret")
-	_, _, err = r.Secrets(r.run)
+	_, _, err = r.Secrets(r.run, false)
 	refusedBy(t, err, api.CodeDenied, "a start with an expired secret")
 	_, err = asks[api.Nothing](r, 1000, methods.SecretRemove.Name, api.SecretNameParams{Name: "TOKEN"})
 	must(t, err)
@@ -177,7 +177,11 @@ func TestSecretsThatAreRefused(t *testing.T) {
 		"an end":    {sound(func(p *api.SecretSetParams) { p.Expires = time.Unix(1, 0) }), api.CodeParams},
 		"uses":      {sound(func(p *api.SecretSetParams) { p.Uses = -1 }), api.CodeParams},
 		"a CA":      {sound(func(p *api.SecretSetParams) { p.Terms.CA = "-----BEGIN CERTIFICATE-----" }), api.CodeDenied},
-		"twice":     {sound(func(p *api.SecretSetParams) { p.Name = "TOKEN" }), api.CodeConflict},
+		"an ssh key that is none": {sound(func(p *api.SecretSetParams) {
+			p.Terms.Hosts = []string{"api.example.com:22"}
+			p.Terms.SSH = &secrets.SSH{HostKeys: []string{"api.example.com:22 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"}}
+		}), api.CodeParams},
+		"twice": {sound(func(p *api.SecretSetParams) { p.Name = "TOKEN" }), api.CodeConflict},
 	} {
 		_, err := asks[api.SecretResult](r, 1000, methods.SecretSet.Name, row.p)
 		refusedBy(t, err, row.code, about)
@@ -185,4 +189,27 @@ func TestSecretsThatAreRefused(t *testing.T) {
 	if listed, err := asks[api.SecretListResult](r, 1000, methods.SecretList.Name, api.SecretListParams{}); err != nil || len(listed.Secrets) != 1 {
 		t.Errorf("%+v, %v", listed, err)
 	}
+}
+
+// A run's supervisor gets the values that the agent reads apart from the others, and only of secrets that allow it. The control is a secret
+// that does not.
+func TestSecretsThatAreRead(t *testing.T) {
+	t.Parallel()
+	r := withSecrets(t, func(p *api.SecretSetParams) { p.Terms.Plain = true })
+	if all, values, err := r.Secrets(r.run, true); err != nil || len(all) != 0 || len(values) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	both := r.run
+	both.Spec.Kernel.Secrets = []string{"TOKEN:plain", "OTHER:env=T"}
+	_, err := asks[api.SecretResult](r, 1000, methods.SecretSet.Name, api.SecretSetParams{Name: "OTHER", Value: "another-value", Terms: secrets.Terms{Hosts: []string{"api.example.com"}}})
+	must(t, err)
+	if _, values, err := r.Secrets(both, true); err != nil || len(values) != 1 || values["TOKEN"] != secretValue {
+		t.Errorf("%d, %v", len(values), err)
+	}
+	if _, values, err := r.Secrets(both, false); err != nil || len(values) != 1 || values["OTHER"] != "another-value" {
+		t.Errorf("%d, %v", len(values), err)
+	}
+	both.Spec.Kernel.Secrets = []string{"OTHER:plain"}
+	_, _, err = r.Secrets(both, true)
+	refusedBy(t, err, api.CodeDenied, "a secret that is not to be read")
 }

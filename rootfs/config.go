@@ -81,6 +81,7 @@ type Tmpfs struct {
 	Target    string
 	SizeBytes int64  // 0: half of Config.MemoryBytes
 	Mode      uint32 // 0: 01777
+	NoSwap    bool   // what is in it is in memory alone
 }
 
 // ServicesDir is where an agent finds its own socket.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -105,10 +106,15 @@ type tmpfsOp struct {
 	Target string
 	Bytes  int64
 	Mode   uint32
+	NoSwap bool
 }
 
 func (s tmpfsOp) String() string {
-	return fmt.Sprintf("tmpfs %s %04o of %d bytes", s.Target, s.Mode, s.Bytes)
+	text := fmt.Sprintf("tmpfs %s %04o of %d bytes", s.Target, s.Mode, s.Bytes)
+	if s.NoSwap {
+		text += ", without swap"
+	}
+	return text
 }
 
 func (s tmpfsOp) run(b *builder) error {
@@ -120,7 +126,20 @@ func (s tmpfsOp) run(b *builder) error {
 	// The mount is made in the host's user namespace, so root inside is given by its host
 	// id.
 	options := fmt.Sprintf("size=%d,mode=%04o,uid=%d,gid=%d", s.Bytes, s.Mode, b.cfg.HostID, b.cfg.HostID)
-	return unix.Mount("clove", fdPath(target), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
+	mount := func(more string) error {
+		return unix.Mount("clove", fdPath(target), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options+more)
+	}
+	if !s.NoSwap {
+		return mount("")
+	}
+	err = mount(",noswap") // Linux 6.4
+	if errors.Is(err, unix.EINVAL) {
+		if swaps, rerr := os.ReadFile("/proc/swaps"); rerr != nil || strings.Count(string(swaps), "\n") > 1 {
+			return fmt.Errorf("cannot keep %s out of the host's swap: that takes Linux 6.4, or a host without swap (swapoff -a)", s.Target)
+		}
+		err = mount("")
+	}
+	return err
 }
 
 // scratchOp mounts a writable directory of the layer at Target, in a root that will be read-only.

@@ -260,7 +260,7 @@ func (p *planner) asked() []wanted {
 	for _, t := range p.cfg.Tmpfs {
 		mounts = append(mounts, wanted{t.Target, func() {
 			// Half of the memory is the kernel's default too, of the machine's (tmpfs(5)).
-			p.add(tmpfsOp{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
+			p.add(tmpfsOp{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777), NoSwap: t.NoSwap})
 		}})
 	}
 	return mounts

@@ -91,8 +91,8 @@ func TestPlanOrdersMountsByTarget(t *testing.T) {
 	f.Prefixes = []source{{Path: "/root/.pyenv/versions/3.11.7", Dir: true}}
 	cfg.Binds = []Bind{{Target: "/workspace/data/deep"}, {Target: "/workspace/data", ReadOnly: true}, {Target: "/conf"}}
 	f.Binds = []source{{Path: "/a", Dir: true, Owner: 1000, Group: 1000}, {Path: "/b", Dir: true, Owner: 1000, Group: 1000}, {Path: "/c", Owner: 1000, Group: 1000}}
-	cfg.Tmpfs = []Tmpfs{{Target: "/tmp"}, {Target: "/cache", SizeBytes: 4096, Mode: 0o700}}
-	want := `tmpfs /cache 0700 of 4096 bytes
+	cfg.Tmpfs = []Tmpfs{{Target: "/tmp"}, {Target: "/cache", SizeBytes: 4096, Mode: 0o700, NoSwap: true}}
+	want := `tmpfs /cache 0700 of 4096 bytes, without swap
 bind /c at /conf, ids 0:1879048192:65536, recursive
 bind /root/.pyenv/versions/3.11.7 at /root/.pyenv/versions/3.11.7, ids 0:1879049192:1,1:1879048193:999,1000:1879048192:1,1001:1879049193:64535, read-only
 tmpfs /tmp 1777 of 134217728 bytes

@@ -246,8 +246,8 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	if h := spec.Files.Home; h != nil {
 		c.Home, c.HomeFolder, c.Keep = h.Name, h.Folder, spec.Files.Keep
 	}
-	if spec.Kernel.HasSocket() || len(spec.Kernel.Secrets) > 0 {
-		c.Services, c.Authority = paths.services(spec.ID), len(spec.Kernel.Secrets) > 0
+	if spec.Kernel.HasSocket() || len(spec.Kernel.ReadableSecrets()) < len(spec.Kernel.Secrets) {
+		c.Services, c.Authority = paths.services(spec.ID), spec.Kernel.SwapsSecrets()
 	}
 	for _, b := range spec.Files.Binds {
 		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly, CopyOnWrite: b.CopyOnWrite, Secrets: b.Secrets})
@@ -255,6 +255,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	for _, t := range spec.Files.Tmpfs {
 		c.Tmpfs = append(c.Tmpfs, rootfs.Tmpfs{Target: t.Target, SizeBytes: t.SizeBytes, Mode: t.Mode})
 	}
+	c.Tmpfs = append(c.Tmpfs, plainMount(spec)...)
 	return c
 }
 

@@ -64,7 +64,7 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 	if !l.spec.Kernel.HasSocket() {
 		return nil, nil
 	}
-	listener, err := listenForAgent(l.runtime.paths.services(l.spec.ID))
+	listener, err := listenInServices(l.runtime.paths.services(l.spec.ID), agentSocketName)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +85,10 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 	return &host.AgentSocket{Listener: listener, Calls: gate, First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}, nil
 }
 
-// listenForAgent makes the socket in a directory of its own, which is all that the agent
+// listenInServices makes a socket in a directory of its own, which is all that the agent
 // sees of the run directory. Any process that reaches the socket may connect; the sender of
-// each byte is checked then.
-func listenForAgent(dir string) (*os.File, error) {
+// each byte is checked then, or who has connected.
+func listenInServices(dir, name string) (*os.File, error) {
 	if err := makeServices(dir); err != nil {
 		return nil, err
 	}
@@ -101,19 +101,23 @@ func listenForAgent(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	file := os.NewFile(uintptr(fd), "agent.sock")
-	if err := listenAt(fd, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), agentSocketName)); err != nil {
+	file := os.NewFile(uintptr(fd), name)
+	if err := listenAt(fd, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), name)); err != nil {
 		file.Close()
 		return nil, err
 	}
-	if err := os.Chmod(filepath.Join(dir, agentSocketName), 0o666); err != nil {
+	if err := os.Chmod(filepath.Join(dir, name), 0o666); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-const agentSocketName = "agent.sock"
+// Sockets in that directory.
+const (
+	agentSocketName = "agent.sock"
+	sshSocketName   = "ssh.sock" // of the ssh agent
+)
 
 // listenAt binds by a short path: a run directory may be too long for sockaddr_un. The
 // option comes before listen(2), so that no connection is without it.
@@ -151,7 +155,7 @@ func (l *launch) openGate() (err error) {
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
 		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: l.asks(), Hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold),
 	}
-	if l.secrets != nil {
+	if l.secrets != nil && l.secrets.Swap != nil {
 		config.Swap = l.secrets
 	}
 	l.gate, err = openGate(config, l.spec.ID, l.streams, decided, l.denials)

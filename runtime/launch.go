@@ -123,7 +123,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(), ExecutedMS: roundedUp(seen.executed),
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
 		Usage: usage(seen, stats), Events: events(seen, stats),
-		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy, Manifest: l.spec.Manifest,
+		Enforced: l.held.enforced, Unenforced: l.held.unenforced, ReadableSecrets: l.spec.Kernel.ReadableSecrets(), Policy: l.spec.Policy, Manifest: l.spec.Manifest,
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)

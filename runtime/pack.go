@@ -164,7 +164,7 @@ func (l given) put() error {
 			return err
 		}
 	}
-	if err := l.putPlaceholders(); err != nil {
+	if err := l.putSecrets(); err != nil {
 		return err
 	}
 	if len(spools) > 0 && l.spec.Restart.Policy.Restarts() {
@@ -179,17 +179,17 @@ func (l given) putSpool(name string) error {
 		return err
 	}
 	defer spool.Close()
-	return l.putArchive(bufio.NewReaderSize(heeding{spool, l.goesOn}, 64<<10))
+	return l.putArchive(bufio.NewReaderSize(heeding{spool, l.goesOn}, 64<<10), true)
 }
 
-// putArchive unpacks an archive at the root, with the agent's rights.
-func (l given) putArchive(archive io.Reader) error {
+// putArchive unpacks an archive at the root, with the agent's rights. What is confined is another agent's.
+func (l given) putArchive(archive io.Reader, confined bool) error {
 	root, err := rootOf(l.box.pid)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	c := copier{root: root, hostID: l.run.Lease.HostID(), uid: l.spec.User.UID, gid: l.spec.User.GID, confined: true, ruleset: l.ruleset}
+	c := copier{root: root, hostID: l.run.Lease.HostID(), uid: l.spec.User.UID, gid: l.spec.User.GID, confined: confined, ruleset: l.ruleset}
 	return c.do(func() error { return c.in("/", archive) })
 }
 

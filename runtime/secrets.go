@@ -29,8 +29,8 @@ import (
 // Secrets keeps the secrets of a run. cloved does.
 type Secrets interface {
 	// Secrets returns those that the run was started with. Their values are written into a pipe, whose reading end is for the
-	// process that puts them into requests alone.
-	Secrets(ctx context.Context, run agent.ID, values *os.File) ([]api.Secret, error)
+	// process that puts them into requests alone. With plain they are those that the agent is to read.
+	Secrets(ctx context.Context, run agent.ID, plain bool, values *os.File) ([]api.Secret, error)
 	// UseSecret decides one request that is to carry a secret. The error is an *api.Error.
 	UseSecret(ctx context.Context, use api.SecretUseParams) (api.SecretUseResult, error)
 }
@@ -43,14 +43,15 @@ const (
 
 // secretsUsed has what a run's agent uses of secrets. nil: it may use none.
 type secretsUsed struct {
-	*swap.Swap
-	keeper  Secrets
-	ask     func(context.Context, api.SecretUseParams) (api.Approval, error) // people
-	hold    time.Duration                                                    // a request, for their answer
-	run     agent.ID
-	denials *denials
-	refused func()
-	files   map[string]string // placeholders, by the path of their file inside
+	*swap.Swap // nil: the agent reads all of them
+	keeper     Secrets
+	ask        func(context.Context, api.SecretUseParams) (api.Approval, error) // people
+	hold       time.Duration                                                    // a request, for their answer
+	run        agent.ID
+	denials    *denials
+	refused    func()
+	files      map[string]string // placeholders, by the path of their file inside
+	plain      map[string]string // secrets that the agent reads, until they are in its sandbox
 
 	mu       sync.Mutex        // guards versions
 	versions map[string]uint64 // of the values that the inner process has
@@ -67,47 +68,52 @@ func (l secretsStart) open() error {
 	if l.streams.Secrets == nil {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "secrets", Message: "secrets are kept by cloved, which does not run here", Hint: "systemctl start cloved, or leave --secret out"}
 	}
-	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, versions: map[string]uint64{}, hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold)}
+	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, files: map[string]string{}, plain: map[string]string{}, versions: map[string]uint64{}, hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold)}
 	s.ask = func(ctx context.Context, use api.SecretUseParams) (api.Approval, error) {
 		return l.share.question(ctx, api.ApprovalAskParams{Kind: api.ApproveSecret, Secret: &use})
 	}
-	all, read, err := s.values(context.Background())
+	l.secrets = s
+	if err := s.readPlain(l.spec); err != nil || len(l.spec.Kernel.ReadableSecrets()) == len(l.spec.Kernel.Secrets) {
+		return err
+	}
+	all, read, err := s.values(context.Background(), false)
 	if err != nil {
 		return err
 	}
+	config := swap.Config{Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
+		Roots: openRoots(), Values: read, Use: s.decide, Denied: s.denied}
 	placed, err := s.place(all, l.spec)
 	if err == nil {
 		err = l.allowsHosts(all)
+	}
+	if err == nil && placed.signs {
+		config.SSHIDs = swaplink.IDs{First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}
+		config.SSH, err = listenInServices(l.runtime.paths.services(l.spec.ID), sshSocketName)
 	}
 	if err != nil {
 		read.Close()
 		return err
 	}
-	s.Swap, err = swap.Start(swap.Config{
-		Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
-		Secrets: placed.secrets, Roots: openRoots(), Values: read, Use: s.decide, Denied: s.denied,
-	})
-	if err != nil {
+	config.Secrets = placed.secrets
+	if s.Swap, err = swap.Start(config); err != nil {
 		return err
 	}
 	l.undo.Add("secrets", s.Stop)
 	go s.watch()
-	s.files = placed.files
-	l.secrets = s
 	env, err := l.trust(s.CA(), placed.programs.Files)
-	l.spec.Env = slices.Concat(l.spec.Env, placed.env, placed.programs.Env, env)
+	l.spec.Env = slices.Concat(l.spec.Env, placed.env, l.unset(slices.Concat(placed.programs.Env, env)))
 	return err
 }
 
 // values has the keeper write all values into a pipe, and returns its reading end.
-func (s *secretsUsed) values(ctx context.Context) ([]api.Secret, *os.File, error) {
+func (s *secretsUsed) values(ctx context.Context, plain bool) ([]api.Secret, *os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer write.Close()
 	_ = setPipeSize(write, swaplink.ValuesBytes) // without it few long values fit, and the keeper says so
-	all, err := s.keeper.Secrets(ctx, s.run, write)
+	all, err := s.keeper.Secrets(ctx, s.run, plain, write)
 	if err != nil {
 		read.Close()
 		return nil, nil, err
@@ -132,13 +138,13 @@ func setPipeSize(pipe *os.File, bytes int) error {
 type placed struct {
 	secrets  []swaplink.Secret
 	env      []string
-	files    map[string]string // by their paths inside
 	programs secrets.ProgramSettings
+	signs    bool // one is an ssh key
 }
 
 // place makes a placeholder for each secret, and puts it where the spec says.
 func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err error) {
-	p.files, p.programs.Dir = map[string]string{}, rootfs.ServicesDir
+	p.programs.Dir = rootfs.ServicesDir
 	for _, one := range all {
 		placeholder := secrets.NewPlaceholder(one.Terms.Prefix)
 		p.secrets = append(p.secrets, swaplink.Secret{Name: one.Name, Placeholder: placeholder, Terms: one.Terms})
@@ -147,11 +153,16 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 			switch {
 			case err != nil:
 				return p, err
-			case m.Secret != one.Name:
+			case m.Secret != one.Name, m.As == secrets.MountPlain:
+			case (m.As == secrets.MountSSH) != (one.Terms.SSH != nil) || len(one.Terms.Hosts) == 0:
+				return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is no %s", one.Name, kindOf(m)), Hint: "give it to the run as " + one.Name + ":" + formOf(one.Terms)}
+			case m.As == secrets.MountSSH:
+				p.signs = true
+				p.programs.SSH(*one.Terms.SSH)
 			case m.As == secrets.MountEnv:
 				p.env = append(p.env, m.To+"="+placeholder)
 			case m.As == secrets.MountFile:
-				p.files[m.To] = placeholder + "\n"
+				s.files[m.To] = placeholder + "\n"
 			default:
 				if err := p.programs.Add(m.As, one.Terms, placeholder); err != nil {
 					return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: text, Err: err, Hint: "give its placeholder with " + m.Secret + ":env=VARIABLE"}
@@ -160,6 +171,25 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 		}
 	}
 	return p, nil
+}
+
+// kindOf is what a mount needs.
+func kindOf(m secrets.Mount) string {
+	if m.As == secrets.MountSSH {
+		return "ssh key"
+	}
+	return "text for requests"
+}
+
+// formOf is a mount that a secret can have.
+func formOf(t secrets.Terms) string {
+	switch {
+	case t.SSH != nil:
+		return secrets.MountSSH
+	case len(t.Hosts) == 0:
+		return secrets.MountPlain
+	}
+	return secrets.MountEnv + "=VARIABLE"
 }
 
 // allowsHosts refuses a secret for a host that the network forbids: every use would be refused.
@@ -218,7 +248,7 @@ func (s *secretsUsed) renew(ctx context.Context, on *swap.Swap, name string, ver
 	if !old {
 		return nil
 	}
-	_, read, err := s.values(ctx)
+	_, read, err := s.values(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -227,10 +257,7 @@ func (s *secretsUsed) renew(ctx context.Context, on *swap.Swap, name string, ver
 
 // denied puts what was refused, or left with a placeholder, into the record.
 func (s *secretsUsed) denied(d swaplink.Denied) {
-	target := "https://" + d.Host
-	if d.Method != "" {
-		target = d.Method + " " + target + d.Path
-	}
+	target := secrets.Target(d.Method, d.Host, d.Path)
 	rule := string(d.Reason)
 	if d.Secret != "" {
 		rule = d.Secret + ": " + rule
@@ -260,12 +287,12 @@ func (s *secretsUsed) watch() {
 	}
 }
 
-// archive is a tar archive of the placeholders' files, readable for the agent alone.
-func (s *secretsUsed) archive() (*bytes.Buffer, error) {
+// archiveOf is a tar archive of files, by their paths inside, readable for the agent alone.
+func archiveOf(files map[string]string, mode int64) (*bytes.Buffer, error) {
 	out := &bytes.Buffer{}
 	w := tar.NewWriter(out)
-	for name, text := range s.files {
-		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+	for name, text := range files {
+		if err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: mode, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write([]byte(text)); err != nil {
@@ -275,14 +302,23 @@ func (s *secretsUsed) archive() (*bytes.Buffer, error) {
 	return out, w.Close()
 }
 
-// putPlaceholders makes the files of placeholders.
-func (l given) putPlaceholders() error {
-	if l.secrets == nil || len(l.secrets.files) == 0 {
+// putSecrets makes the files of placeholders, and of secrets that the agent reads: these in memory, where files of other agents may not
+// go.
+func (l given) putSecrets() error {
+	if l.secrets == nil {
 		return nil
 	}
-	text, err := l.secrets.archive()
+	placeholders, err := archiveOf(l.secrets.files, 0o600)
 	if err != nil {
 		return err
 	}
-	return l.putArchive(bufio.NewReader(text))
+	plain, err := archiveOf(l.secrets.plain, 0o400)
+	if err != nil {
+		return err
+	}
+	l.secrets.plain = nil
+	if err := l.putArchive(bufio.NewReader(placeholders), true); err != nil {
+		return err
+	}
+	return l.putArchive(bufio.NewReader(plain), false)
 }

@@ -32,14 +32,19 @@ func openRoots() *os.File {
 }
 
 // trust puts the run's authority and files of programs where the agent finds them, and returns the variables that lead programs to the
-// authority, behind those of the agent's root. One that the spec sets stays.
+// authority, behind those of the agent's root. Without an authority there are none.
 func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string, err error) {
 	dir := l.runtime.paths.services(l.spec.ID)
 	if err := makeServices(dir); err != nil {
 		return nil, err
 	}
-	files := map[string]string{rootfs.AuthorityFile: string(ca)}
-	maps.Copy(files, programs)
+	files := maps.Clone(programs)
+	if files == nil {
+		files = map[string]string{}
+	}
+	if len(ca) > 0 {
+		files[rootfs.AuthorityFile] = string(ca)
+	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err
@@ -48,14 +53,21 @@ func (l secretsStart) trust(ca []byte, programs map[string]string) (env []string
 			return nil, err
 		}
 	}
+	if len(ca) == 0 {
+		return nil, nil
+	}
 	for _, name := range secrets.BundleVariables {
 		env = append(env, name+"="+path.Join(rootfs.ServicesDir, rootfs.BundleFile))
 	}
-	env = append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, rootfs.AuthorityFile))
+	return append(env, secrets.AuthorityVariable+"="+path.Join(rootfs.ServicesDir, rootfs.AuthorityFile)), nil
+}
+
+// unset are the variables that the spec does not set.
+func (l secretsStart) unset(env []string) []string {
 	return slices.DeleteFunc(env, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
 		return slices.ContainsFunc(l.spec.Env, func(set string) bool { return strings.HasPrefix(set, name+"=") })
-	}), nil
+	})
 }
 
 // makeServices makes the directory that the agent sees as rootfs.ServicesDir.

@@ -82,7 +82,7 @@ func TestListenForAgent(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	file, err := listenForAgent(dir)
+	file, err := listenInServices(dir, agentSocketName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestListenForAgent(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
-	if second, err := listenForAgent(dir); err == nil {
+	if second, err := listenInServices(dir, agentSocketName); err == nil {
 		second.Close()
 		t.Error("a directory that is there is taken")
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -60,6 +61,15 @@ const (
 	MountFile = "file"
 )
 
+// The forms of Mount.As without a placeholder.
+const (
+	MountSSH   = "ssh"   // an ssh agent that signs
+	MountPlain = "plain" // the value itself, in a file of PlainDir
+)
+
+// PlainDir is where the agent reads values.
+const PlainDir = "/run/secrets"
+
 // Programs are those that find a placeholder in their own way, without a place that is named.
 var Programs = []string{"git", "npm", "pip", "gh"}
 
@@ -74,9 +84,9 @@ func ParseMount(text string) (m Mount, err error) {
 	switch {
 	case as == MountEnv && named && isVariable(to):
 	case as == MountFile && named && strings.HasPrefix(to, "/") && len(to) > 1 && len(to) < 4096 && !strings.Contains(to, "\x00"):
-	case both && !named && isProgram(as):
+	case both && !named && (slices.Contains(Programs, as) || as == MountSSH || as == MountPlain):
 	default:
-		return m, fmt.Errorf("%.80q does not say how the run gets the secret: write %s:env=VARIABLE, %s:file=/PATH, or %s: and one of %s", text, name, name, name, strings.Join(Programs, ", "))
+		return m, fmt.Errorf("%.80q does not say how the run gets the secret: write %s:env=VARIABLE, %s:file=/PATH, or %s: and one of %s, %s, %s", text, name, name, name, strings.Join(Programs, ", "), MountSSH, MountPlain)
 	}
 	return m, nil
 }
@@ -90,13 +100,4 @@ func (m Mount) String() string {
 
 func isVariable(name string) bool {
 	return name != "" && len(name) <= 256 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == "" && (name[0] < '0' || name[0] > '9')
-}
-
-func isProgram(name string) bool {
-	for _, program := range Programs {
-		if name == program {
-			return true
-		}
-	}
-	return false
 }

@@ -38,7 +38,10 @@ func (p *ProgramSettings) Add(program string, t Terms, placeholder string) error
 		return errors.New("the secret has no host")
 	}
 	if p.used == nil {
-		p.used, p.Files = map[string]string{}, map[string]string{}
+		p.used = map[string]string{}
+	}
+	if p.Files == nil {
+		p.Files = map[string]string{}
 	}
 	host := ShortHost(t.Hosts[0])
 	if t.Header != DefaultHeader {
@@ -72,6 +75,26 @@ func (p *ProgramSettings) Add(program string, t Terms, placeholder string) error
 		return fmt.Errorf("%.32q is no program that finds a secret by itself", program)
 	}
 	return nil
+}
+
+// SSH has ssh find the agent that signs, and git's ssh the keys of the hosts.
+func (p *ProgramSettings) SSH(of SSH) {
+	const known = "ssh_known_hosts"
+	if p.Files == nil {
+		p.Files = map[string]string{}
+	}
+	if p.Files[known] == "" {
+		p.Env = append(p.Env, "SSH_AUTH_SOCK="+p.Dir+"/ssh.sock", "GIT_SSH_COMMAND=ssh -o GlobalKnownHostsFile="+p.Dir+"/"+known)
+	}
+	for _, text := range of.HostKeys {
+		host, key, _ := strings.Cut(text, " ")
+		if name, port := SplitHost(host); port == sshPort {
+			host = name
+		} else {
+			host = "[" + name + "]:" + port
+		}
+		p.Files[known] += host + " " + key + "\n"
+	}
 }
 
 // git has git answer a server's question for a name and a password by itself. Its configuration is counted, and so continues where

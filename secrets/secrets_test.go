@@ -99,8 +99,70 @@ func TestCheckValue(t *testing.T) {
 	t.Parallel()
 	for value, sound := range map[string]bool{"12345678": true, "1234567": false, "with space": false, "with\nline": false, "with\x00zero": false, "not-ascii-é": false,
 		strings.Repeat("a", ValueMost): true, strings.Repeat("a", ValueMost+1): false} {
-		if err := CheckValue([]byte(value)); (err == nil) != sound || err != nil && strings.Contains(err.Error(), value) {
+		if err := (Terms{Hosts: []string{"a.example.com"}}).CheckValue([]byte(value)); (err == nil) != sound || err != nil && strings.Contains(err.Error(), value) {
 			t.Errorf("%.20q: %v", value, err)
+		}
+	}
+}
+
+// The terms of an ssh key have a key of each host, and nothing of requests; a secret without a host is one to read.
+func TestTermsWithoutRequests(t *testing.T) {
+	t.Parallel()
+	blob := func(kind string) string {
+		return base64.StdEncoding.EncodeToString(append([]byte{0, 0, 0, byte(len(kind))}, kind+"key"...))
+	}
+	key := "ssh-ed25519 " + blob("ssh-ed25519")
+	sound := func() Terms {
+		return Terms{Hosts: []string{"Git.example.com", "b.example.com:2222"}, SSH: &SSH{HostKeys: []string{"git.example.com:22 " + key, "b.example.com:2222 " + key}}}
+	}
+	got, err := sound().Normal()
+	if err != nil || !slices.Equal(got.Hosts, []string{"b.example.com:2222", "git.example.com:22"}) || got.SSH.User != "git" || len(got.SSH.Known()) != 2 || got.Header != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if again, err := got.Normal(); err != nil || !slices.Equal(again.SSH.HostKeys, got.SSH.HostKeys) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for about, change := range map[string]func(*Terms){
+		"a host without a key": func(s *Terms) { s.Hosts = append(s.Hosts, "c.example.com") },
+		"a key of no host":     func(s *Terms) { s.Hosts = s.Hosts[:1] },
+		"no host":              func(s *Terms) { s.Hosts, s.SSH.HostKeys = nil, nil },
+		"a rule":               func(s *Terms) { s.Allow = []string{"GET /"} },
+		"a header":             func(s *Terms) { s.Header = "X" },
+		"plain":                func(s *Terms) { s.Plain = true },
+		"a user":               func(s *Terms) { s.SSH.User = "a b" },
+		"a certificate": func(s *Terms) {
+			s.SSH.HostKeys[0] = "git.example.com:22 ssh-ed25519-cert-v01@openssh.com " + blob("ssh-ed25519-cert-v01@openssh.com")
+		},
+		"another type": func(s *Terms) { s.SSH.HostKeys[0] = "git.example.com:22 ssh-ed25519 " + blob("ssh-rsa") },
+		"no base64":    func(s *Terms) { s.SSH.HostKeys[0] = "git.example.com:22 ssh-ed25519 !" },
+		"no port":      func(s *Terms) { s.SSH.HostKeys[0] = "git.example.com " + key },
+	} {
+		terms := sound()
+		change(&terms)
+		if got, err := terms.Normal(); err == nil {
+			t.Errorf("%s: %+v", about, got)
+		}
+	}
+	plain, err := Terms{Plain: true}.Normal()
+	if err != nil || plain.CheckValue([]byte("two\nlines")) != nil || plain.CheckValue([]byte("a zero \x00")) == nil {
+		t.Errorf("%+v, %v", plain, err)
+	}
+}
+
+// git's ssh gets the keys of hosts in the form of known_hosts, and one agent serves all keys.
+func TestSSHSettings(t *testing.T) {
+	t.Parallel()
+	p := ProgramSettings{Dir: "/run/clove"}
+	p.SSH(SSH{HostKeys: []string{"a.example.com:22 t k"}})
+	p.SSH(SSH{HostKeys: []string{"b.example.com:2222 t k"}})
+	if len(p.Env) != 2 || p.Files["ssh_known_hosts"] != "a.example.com t k\n[b.example.com]:2222 t k\n" {
+		t.Errorf("%+v", p)
+	}
+	for want, use := range map[string][3]string{
+		"ssh://git@a.example.com": {"ssh", "a.example.com:22", "git"}, "ssh agent: sign": {"ssh", "", "sign"}, "file /x": {"file", "", "/x"}, "https://a": {"", "a", ""}, "GET https://a/x": {"GET", "a", "/x"},
+	} {
+		if got := Target(use[0], use[1], use[2]); got != want {
+			t.Errorf("%s is not %s", got, want)
 		}
 	}
 }
@@ -126,12 +188,12 @@ func TestPlaceholders(t *testing.T) {
 // How a run gets a placeholder is written in one form.
 func TestMounts(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"TOKEN:env=T_1", "TOKEN:file=/run/x", "a.b-c:git", "T:npm", "T:pip", "T:gh"} {
+	for _, text := range []string{"TOKEN:env=T_1", "TOKEN:file=/run/x", "a.b-c:git", "T:npm", "T:pip", "T:gh", "T:ssh", "T:plain"} {
 		if m, err := ParseMount(text); err != nil || m.String() != text {
 			t.Errorf("%s: %+v, %v", text, m, err)
 		}
 	}
-	for _, text := range []string{"", "TOKEN", "TOKEN:", "TOKEN:env", "TOKEN:env=", "TOKEN:env=1A", "TOKEN:env=A=B", "TOKEN:file=x", "TOKEN:file=/", "TOKEN:svn", "TOKEN:git=x", "T/x:env=A", ".t:env=A", ":env=A"} {
+	for _, text := range []string{"", "TOKEN", "TOKEN:", "TOKEN:env", "TOKEN:env=", "TOKEN:env=1A", "TOKEN:env=A=B", "TOKEN:file=x", "TOKEN:file=/", "TOKEN:svn", "TOKEN:git=x", "TOKEN:plain=/x", "TOKEN:ssh=git", "T/x:env=A", ".t:env=A", ":env=A"} {
 		if m, err := ParseMount(text); err == nil {
 			t.Errorf("%q: %+v", text, m)
 		}

@@ -1,12 +1,14 @@
 package secrets
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Terms say what a secret is for.
@@ -25,6 +27,10 @@ type Terms struct {
 	Avoid []string `json:"avoid,omitempty"`
 	// CA are certificates of authorities for its hosts in place of the system's, in PEM form. Root alone gives them.
 	CA string `json:"ca,omitempty"`
+	// SSH makes the value a private key, which signs authentications and is in no request; nil: the value is a text.
+	SSH *SSH `json:"ssh,omitempty"`
+	// Plain lets a run have the value in a file that its agent reads. Such a secret may be for no host.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // The elements of Terms.In.
@@ -52,19 +58,16 @@ const (
 
 // Normal are the terms in their one form: names in lower case with a port, the header as HTTP writes it.
 func (t Terms) Normal() (Terms, error) {
-	if len(t.Hosts) == 0 || len(t.Hosts) > hostsMost {
+	if len(t.Hosts) == 0 && !t.Plain || len(t.Hosts) > hostsMost {
 		return t, fmt.Errorf("a secret has 1 to %d hosts", hostsMost)
 	}
-	t.Hosts = slices.Clone(t.Hosts)
-	for i, text := range t.Hosts {
-		host, err := normalHost(text)
-		if err != nil {
-			return t, err
-		}
-		t.Hosts[i] = host
+	var err error
+	if t.Hosts, err = t.NormalHosts(); err != nil {
+		return t, err
 	}
-	slices.Sort(t.Hosts)
-	t.Hosts = slices.Compact(t.Hosts)
+	if t.SSH != nil {
+		return t.normalSSH()
+	}
 	if len(t.Allow) > rulesMost {
 		return t, fmt.Errorf("a secret has at most %d rules", rulesMost)
 	}
@@ -78,6 +81,23 @@ func (t Terms) Normal() (Terms, error) {
 	}
 	t.Header = canonicalHeader(t.Header)
 	return t, t.check()
+}
+
+// NormalHosts are the hosts in their one form.
+func (t Terms) NormalHosts() (hosts []string, err error) {
+	port := defaultPort
+	if t.SSH != nil {
+		port = sshPort
+	}
+	for _, text := range t.Hosts {
+		host, err := normalHost(text, port)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), nil
 }
 
 // framing are headers that say where a message ends or goes, which no secret may change.
@@ -102,11 +122,14 @@ func (t Terms) check() error {
 }
 
 // normalHost is a host with its port, in lower case.
-func normalHost(text string) (string, error) {
-	name, port := SplitHost(strings.ToLower(text))
+func normalHost(text, defaultPort string) (string, error) {
+	name, port, named := strings.Cut(strings.ToLower(text), ":")
+	if !named {
+		port = defaultPort
+	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || !isName(name) {
-		return "", fmt.Errorf("%.80q is no host: write a name, and :PORT for a port other than 443", text)
+		return "", fmt.Errorf("%.80q is no host: write a name, and :PORT for a port other than %s", text, defaultPort)
 	}
 	return name + ":" + strconv.FormatUint(n, 10), nil
 }
@@ -158,12 +181,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckValue refuses a value that a header cannot have, or that could not be found in an answer. The error has
-// nothing of the value.
-func CheckValue(value []byte) error {
+// CheckValue refuses a value that a header cannot have, or that could not be found in an answer. What is in no request may be a text of
+// lines. The error has nothing of the value.
+func (t Terms) CheckValue(value []byte) error {
 	switch {
 	case len(value) < ValueLeast || len(value) > ValueMost:
 		return fmt.Errorf("a secret has %d to %d bytes", ValueLeast, ValueMost)
+	case t.SSH != nil, len(t.Hosts) == 0:
+		if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
+			return errors.New("a secret is text")
+		}
 	case slices.ContainsFunc(value, func(c byte) bool { return c < '!' || c > '~' }):
 		return errors.New("a secret is one line of printable ASCII without spaces")
 	}

@@ -42,13 +42,13 @@ func run(arguments []string) error {
 	}
 	var order link.Order
 	files, err := entered.Channel.Receive(&order)
-	defer packet.CloseAll(files)
 	switch {
 	case err != nil:
 		return err
 	case order.Outer != nil:
-		return outer.New(entered.Channel, entered.Peer).Serve(order.Outer.Names)
+		return outer.New(entered.Channel, entered.Peer).Serve(*order.Outer, files...)
 	case order.Inner != nil:
+		defer packet.CloseAll(files)
 		var roots io.Reader = strings.NewReader("")
 		if len(files) == 1 {
 			roots = files[0]

@@ -68,6 +68,7 @@ func (p launcher) perform(c *cli.Context, specOf func(*cli.Context, host.Host, a
 		reportWider(p.screen, spec.Policy)
 		reportShadow(p.screen, spec)
 		reportWorktree(p.screen, spec)
+		reportReadable(p.screen, spec)
 	}
 	var ids idFile
 	if err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"strconv"
@@ -9,9 +10,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/secrets"
+	"clove.run/clove/secrets/sshkey"
 )
 
 // Flags of clove secret that no other command has.
@@ -23,6 +26,9 @@ const (
 	flagIn          = "in"
 	flagCA          = "ca"
 	flagPlaceholder = "placeholder"
+	flagSSH         = "ssh"
+	flagKnownHosts  = "known-hosts"
+	flagPlain       = "plain"
 )
 
 func secretCommand() command {
@@ -30,7 +36,7 @@ func secretCommand() command {
 	return command{
 		task: "decide", usage: "keep secrets that agents use and never have",
 		verbs: []verb{
-			{line: "clove secret set --host HOST [--request RULE] [--header HEADER] [--in PLACE] [--placeholder PREFIX] [--ca FILE] [--uses N] [--expires TIME] [--from-file FILE] [--json] NAME",
+			{line: "clove secret set [--host HOST] [--request RULE] [--header HEADER] [--in PLACE] [--placeholder PREFIX] [--ca FILE] [--ssh] [--known-hosts FILE] [--user USER] [--plain] [--uses N] [--expires TIME] [--from-file FILE] [--json] NAME",
 				act: ask(methods.SecretSet).fills(fillSecret).shows(says(name))},
 			{line: "clove secret list [--all] [--json]", act: listSecrets()},
 			{line: "clove secret uses [--json] [NAME]", act: listUses()},
@@ -45,6 +51,8 @@ func secretCommand() command {
 			"from stdin (-, and without --from-file). An agent that was started with --secret has a placeholder, which is replaced on\n" +
 			"the way out. RULE is a method and a pattern of paths, such as 'GET /repos/**'; without one all requests may carry it. HEADER is\n" +
 			"the one header that carries it, and PLACE is body or url, where it may be besides. Placeholders begin with PREFIX.\n" +
+			"With --ssh it is a private key, which signs for ssh that USER logs in to HOST, whose keys FILE has. With --plain an agent may read\n" +
+			"it in a file, if it was started so; then it needs no HOST.\n" +
 			"rotate gives it another value, also for runs that use it. uses lists the requests that carried it; rm forgets it.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: flagSecretHost, Usage: "set: a host that gets it; repeat it for more"},
@@ -53,6 +61,10 @@ func secretCommand() command {
 			&cli.StringSliceFlag{Name: flagIn, Usage: "set: body or url, which may carry it, too"},
 			&cli.StringFlag{Name: flagPlaceholder, Usage: "set: what placeholders begin with, for programs that look at it, such as ghp_"},
 			&cli.StringFlag{Name: flagCA, Usage: "set: certificates of the authorities of the hosts, in PEM form; only root", DefaultText: "those of the system"},
+			&cli.BoolFlag{Name: flagSSH, Usage: "set: it is a private key of ssh, without a passphrase", DisableDefaultText: true},
+			&cli.StringFlag{Name: flagKnownHosts, Usage: "set: a file with the keys of the hosts of an ssh key, such as ~/.ssh/known_hosts"},
+			&cli.StringFlag{Name: flagUser, Usage: "set: the user on the hosts of an ssh key", DefaultText: "git"},
+			&cli.BoolFlag{Name: flagPlain, Usage: "set: an agent may read it, with --secret NAME:plain", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagUses, Usage: "set: how many requests may carry it", DefaultText: "any number"},
 			&cli.StringFlag{Name: flagExpires, Usage: "set: how long it can be used, such as 90d, or until when", DefaultText: "at any time"},
 			&cli.StringFlag{Name: flagFromFile, Usage: "set, rotate: the file of the value; - is stdin", DefaultText: "stdin"},
@@ -64,8 +76,8 @@ func secretCommand() command {
 
 func fillSecret(l *line, p *api.SecretSetParams) (err error) {
 	c := l.Context
-	p.Terms = secrets.Terms{Hosts: c.StringSlice(flagSecretHost), Allow: c.StringSlice(flagRequest), Header: c.String(flagHeader), In: c.StringSlice(flagIn), Prefix: c.String(flagPlaceholder)}
-	if len(p.Terms.Hosts) == 0 {
+	p.Terms = secrets.Terms{Hosts: c.StringSlice(flagSecretHost), Allow: c.StringSlice(flagRequest), Header: c.String(flagHeader), In: c.StringSlice(flagIn), Prefix: c.String(flagPlaceholder), Plain: c.Bool(flagPlain)}
+	if len(p.Terms.Hosts) == 0 && !p.Terms.Plain {
 		return invalid(flagSecretHost, "name the host that gets the secret, for example --host api.github.com", "the secret is for no host")
 	}
 	if file := c.String(flagCA); file != "" {
@@ -75,14 +87,57 @@ func fillSecret(l *line, p *api.SecretSetParams) (err error) {
 		}
 		p.Terms.CA = string(text)
 	}
+	if err := fillSSH(l, &p.Terms); err != nil {
+		return err
+	}
 	if _, err := p.Terms.Normal(); err != nil { // before a value is asked for
 		return invalid("", "", "%v", err)
 	}
-	p.Value, err = readSecretValue(l)
+	if p.Value, err = readSecretValue(l); err == nil {
+		err = checkSecretValue(p.Terms, p.Value)
+	}
 	return err
 }
 
-// readSecretValue reads a value without the end of its line. No error has a part of it.
+// fillSSH reads what an ssh key is for.
+func fillSSH(l *line, t *secrets.Terms) error {
+	file, user := l.String(flagKnownHosts), l.String(flagUser)
+	if !l.Bool(flagSSH) {
+		if file != "" || user != "" {
+			return invalid(flagSSH, "add --ssh", "the keys of hosts and the user on them are for ssh")
+		}
+		return nil
+	}
+	if file == "" {
+		return invalid(flagKnownHosts, "name a file with the keys of the hosts, for example ~/.ssh/known_hosts; ssh-keyscan HOST prints them, which you compare with those that the host makes known", "by which keys are the hosts known?")
+	}
+	of := secrets.Terms{Hosts: t.Hosts, SSH: &secrets.SSH{User: user}}
+	hosts, err := of.NormalHosts()
+	if err == nil {
+		of.SSH.HostKeys, err = sshkey.Known(file, hosts)
+	}
+	if err != nil {
+		return invalid(flagKnownHosts, "", "%v", err)
+	}
+	t.SSH = of.SSH
+	return nil
+}
+
+// checkSecretValue refuses a value that the secret cannot have. cloved does so again.
+func checkSecretValue(t secrets.Terms, value string) error {
+	hint := "write it into a file in one line, or pipe it in: printf %s TOKEN | clove secret …"
+	err := t.CheckValue([]byte(value))
+	if err == nil && t.SSH != nil {
+		hint = "name the file of a private key"
+		_, err = sshkey.Read([]byte(value))
+	}
+	if err != nil {
+		return invalid(flagFromFile, hint, "%v", err)
+	}
+	return nil
+}
+
+// readSecretValue reads a value without the end of its last line.
 func readSecretValue(l *line) (string, error) {
 	file := l.String(flagFromFile)
 	var from io.Reader = os.Stdin
@@ -100,9 +155,6 @@ func readSecretValue(l *line) (string, error) {
 	}
 	value := strings.TrimRight(string(text), "\r\n")
 	clear(text)
-	if err := secrets.CheckValue([]byte(value)); err != nil {
-		return "", invalid(flagFromFile, "write it into a file in one line, or pipe it in: printf %s TOKEN | clove secret …", "%v", err)
-	}
 	return value, nil
 }
 
@@ -120,7 +172,7 @@ func listSecrets() *call[api.SecretListParams, api.SecretListResult] {
 	a.view = func(r api.SecretListResult) any {
 		rows := []secretRow{}
 		for _, one := range r.Secrets {
-			row := secretRow{Name: one.Name, Hosts: strings.ReplaceAll(strings.Join(one.Terms.Hosts, ","), ":443", ""), Uses: strconv.FormatInt(one.Uses, 10), Last: "-", By: "-"}
+			row := secretRow{Name: one.Name, Hosts: hostsOf(one.Terms), Uses: strconv.FormatInt(one.Uses, 10), Last: "-", By: "-"}
 			if one.MaxUses > 0 {
 				row.Uses += " of " + strconv.FormatInt(one.MaxUses, 10)
 			}
@@ -132,6 +184,18 @@ func listSecrets() *call[api.SecretListParams, api.SecretListResult] {
 		return rows
 	}
 	return a
+}
+
+// hostsOf are the hosts of a secret, as people write them.
+func hostsOf(t secrets.Terms) string {
+	var all []string
+	for _, host := range t.Hosts {
+		if t.SSH != nil {
+			host = secrets.Target(secrets.MethodSSH, host, t.SSH.User)
+		}
+		all = append(all, secrets.ShortHost(host))
+	}
+	return cmp.Or(strings.Join(all, ","), "-")
 }
 
 // useRow is a row of clove secret uses.
@@ -147,7 +211,7 @@ func listUses() *call[api.SecretUsesParams, api.SecretUsesResult] {
 	a.view = func(r api.SecretUsesResult) any {
 		rows := []useRow{}
 		for _, u := range r.Uses {
-			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(u.Method + " https://" + secrets.ShortHost(u.Host) + u.Path)})
+			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(secrets.Target(u.Method, secrets.ShortHost(u.Host), u.Path))})
 		}
 		return rows
 	}
@@ -166,4 +230,11 @@ func showSecretCheck(s *screen, l *line, r api.SecretCheckResult) error {
 		lines = append(lines, strconv.Itoa(r.Checked)+" secrets can be used")
 	}
 	return s.printLines(lines)
+}
+
+// reportReadable says which secrets the agent can read.
+func reportReadable(s *screen, spec agent.Spec) {
+	if names := spec.Kernel.ReadableSecrets(); len(names) > 0 {
+		s.say("clove", red, "the agent can read the secrets "+strings.Join(names, ", ")+" in "+secrets.PlainDir+", and send them to where its network leads")
+	}
 }

@@ -153,6 +153,7 @@ func runFacts(of page, now time.Time) [][]string {
 	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
 	add("namespace", run.Spec.Kernel.Namespace)
 	add("command", strings.Join(run.Spec.Command, " "))
+	add("reads secrets", strings.Join(run.Spec.Kernel.ReadableSecrets(), ", "))
 	if run.Parent != "" {
 		add("parent", run.ParentName()+" ("+string(run.Parent)+")")
 	}

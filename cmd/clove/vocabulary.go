@@ -87,7 +87,7 @@ func inputs() map[string]verbs.Input {
 // readByHand are the flags that fill no parameter: they choose what is shown, or the verb that has them reads them.
 var readByHand = []string{
 	flagJSON, flagFormat, flagQuiet, flagCSV, flagOnce, flagThisRun, flagAlways, flagPolicy, flagYes, flagUndo, flagClear, flagFile, flagSignal, flagFollow,
-	flagFromFile, flagSecretHost, flagRequest, flagHeader, flagIn, flagCA, flagPlaceholder, flagAll,
+	flagFromFile, flagSecretHost, flagRequest, flagHeader, flagIn, flagCA, flagPlaceholder, flagSSH, flagKnownHosts, flagUser, flagPlain, flagAll,
 	settings.Memory, settings.MemorySwap, settings.CPUs, settings.Pids, settings.Timeout, settings.Allow, settings.Deny, flagNoRules, // of update
 }
 

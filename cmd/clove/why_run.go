@@ -174,6 +174,9 @@ func whyOf(run agent.Run) whyRun {
 	if len(record.Unenforced) > 0 {
 		of.Lines = append(of.Lines, "not enforced, as --allow-unenforced let it: "+strings.Join(record.Unenforced, ", "))
 	}
+	if len(record.ReadableSecrets) > 0 {
+		of.Lines = append(of.Lines, "its agent could read the secrets "+strings.Join(record.ReadableSecrets, ", ")+": "+"rotate those that it must not keep, with clove secret rotate")
+	}
 	if run.Spec.Kernel.HasSocket() {
 		of.Lines = append(of.Lines, "calls on its own socket that were refused are in the log: clove audit query")
 	}

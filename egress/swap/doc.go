@@ -14,6 +14,9 @@
 // to the inner process, and the gate gets one end of a socket pair whose other end the outer process has. What
 // the rules forbid later is cut as ever, because the broker keeps a duplicate of the socket.
 //
+// An ssh key is a secret that is in no request: ssh connects by itself, and asks the ssh agent of the outer process, at a socket in the
+// sandbox, to sign. What is to be signed goes to the inner process as typed values.
+//
 // The values never pass through this process: they come in a pipe, from the process that keeps them, and the reading end
 // goes to the inner process.
 package swap

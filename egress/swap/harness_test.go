@@ -87,7 +87,7 @@ func sideOf(taken chan<- *packet.Conn, files ...*os.File) (process, error) {
 	p := inProcess{cancel: func() { conns[0].Close(); conns[1].Close() }, err: make(chan error, 1)}
 	go func() {
 		var order link.Order
-		_, err := conns[0].Receive(&order)
+		files, err := conns[0].Receive(&order)
 		switch {
 		case err != nil:
 		case order.Outer != nil && taken != nil:
@@ -99,7 +99,7 @@ func sideOf(taken chan<- *packet.Conn, files ...*os.File) (process, error) {
 				packet.CloseAll(files)
 			}
 		case order.Outer != nil:
-			err = outer.New(conns[0], conns[1]).Serve(order.Outer.Names)
+			err = outer.New(conns[0], conns[1]).Serve(*order.Outer, files...)
 		case order.Inner != nil:
 			err = inner.New(conns[0], conns[1]).Serve(*order.Inner, strings.NewReader(""))
 		}

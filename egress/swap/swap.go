@@ -33,6 +33,9 @@ type Config struct {
 	Secrets []link.Secret
 	Roots   *os.File // the system's authorities, PEM, which Start takes over; nil: there are none
 	Values  *os.File // the reading end of a pipe of link.Values, which Start takes over
+	// SSH is a Unix listener, at which the users SSHIDs find an ssh agent, and which Start takes over; nil: no secret is an ssh key.
+	SSH    *os.File
+	SSHIDs link.IDs
 	// Use decides whether a request may carry a secret, and may pass new values on before. Many goroutines call it at once, and it may
 	// take its time.
 	Use func(ctx context.Context, on *Swap, use link.Use) link.Verdict
@@ -85,8 +88,13 @@ func start(c Config, spawn spawn) (*Swap, error) {
 	if c.Roots != nil {
 		defer c.Roots.Close()
 	}
+	if c.SSH != nil {
+		defer c.SSH.Close()
+	}
 	for _, one := range c.Secrets {
-		s.hosts = append(s.hosts, one.Terms.Hosts...)
+		if one.Terms.SSH == nil { // ssh goes to its host by itself
+			s.hosts = append(s.hosts, one.Terms.Hosts...)
+		}
 	}
 	slices.Sort(s.hosts)
 	s.hosts = slices.Compact(s.hosts)
@@ -108,7 +116,12 @@ func (s *Swap) start() (err error) {
 	if s.inner, err = s.launch(s.config.IDs[1], other); err != nil {
 		return err
 	}
-	ready, err := s.outer.begin(link.Order{Outer: &link.Outer{Names: s.names()}})
+	first := link.Outer{Names: s.names()}
+	var listener []*os.File
+	if s.config.SSH != nil {
+		first.SSH, listener = &s.config.SSHIDs, []*os.File{s.config.SSH}
+	}
+	ready, err := s.outer.begin(link.Order{Outer: &first}, listener...)
 	if err != nil {
 		return err
 	}
@@ -231,7 +244,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// CA is the certificate of the run's authority, PEM.
+// CA is the certificate of the run's authority, PEM; empty: no secret is for requests.
 func (s *Swap) CA() []byte { return s.ca }
 
 // Takes reports whether connections to a host pass through here.

@@ -47,7 +47,7 @@ var (
 	Rows = store.Table[Row]{
 		Bucket: "secrets", Noun: "secret", Key: func(r *Row) string { return key(r.Owner, r.Name) },
 		Sound: func(r *Row) error {
-			if secrets.CheckName(r.Name) != nil || len(r.Sealed) == 0 || len(r.Terms.Hosts) == 0 || r.Version == 0 {
+			if secrets.CheckName(r.Name) != nil || len(r.Sealed) == 0 || len(r.Terms.Hosts) == 0 && !r.Terms.Plain || r.Version == 0 {
 				return errors.New("it has no name, no value or no host")
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/secrets"
+	"clove.run/clove/secrets/sshkey"
 	"clove.run/clove/store"
 )
 
@@ -61,8 +62,12 @@ func (s Secrets) keys() (Keys, error) {
 }
 
 // seal checks a value and encrypts it.
-func (s Secrets) seal(value string) ([]byte, error) {
-	if err := secrets.CheckValue([]byte(value)); err != nil {
+func (s Secrets) seal(terms secrets.Terms, value string) ([]byte, error) {
+	err := terms.CheckValue([]byte(value))
+	if err == nil && terms.SSH != nil {
+		_, err = sshkey.Read([]byte(value))
+	}
+	if err != nil {
 		return nil, api.Failure(api.CodeParams, "", "%v", err)
 	}
 	keys, err := s.keys()
@@ -99,7 +104,7 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 	if old != nil {
 		return result, out, api.Failure(api.CodeConflict, "clove secret rotate "+p.Name+" gives it another value, clove secret rm "+p.Name+" forgets it", "there is a secret %s", p.Name)
 	}
-	sealed, err := s.seal(p.Value)
+	sealed, err := s.seal(terms, p.Value)
 	if err != nil {
 		return result, out, err
 	}
@@ -130,7 +135,7 @@ func (s Secrets) rotate(c *service.Call, p api.SecretRotateParams) (result api.S
 	if err != nil {
 		return result, out, err
 	}
-	if r.Sealed, err = s.seal(p.Value); err != nil {
+	if r.Sealed, err = s.seal(r.Terms, p.Value); err != nil {
 		return result, out, err
 	}
 	r.Version, r.Rotated = r.Version+1, c.Now.UTC()
@@ -280,7 +285,7 @@ const pathShown = 512
 
 // what is a use in words.
 func what(p api.SecretUseParams) string {
-	return fmt.Sprintf("use the secret %s: %s https://%s%s", p.Secret, p.Method, secrets.ShortHost(p.Host), p.Path)
+	return fmt.Sprintf("use the secret %s: %s", p.Secret, secrets.Target(p.Method, secrets.ShortHost(p.Host), p.Path))
 }
 
 // Question refuses a use that would be refused also after a yes, and is else what people are asked about it.
@@ -296,29 +301,29 @@ func (s Secrets) Question(c *service.Call, run agent.Run, p api.SecretUseParams)
 
 // has reports whether a run was started with a secret.
 func has(run agent.Run, name string) bool {
-	return slices.Contains(Names(run), name)
+	return slices.Contains(names(run, func(m secrets.Mount) bool { return m.Secret == name }), name)
 }
 
-// Names are the secrets that a run was started with, in their order.
-func Names(run agent.Run) (names []string) {
+// names are the secrets of some of the mounts of a run, in their order.
+func names(run agent.Run, of func(secrets.Mount) bool) (all []string) {
 	for _, text := range run.Spec.Kernel.Secrets {
-		if m, err := secrets.ParseMount(text); err == nil {
-			names = append(names, m.Secret)
+		if m, err := secrets.ParseMount(text); err == nil && of(m) {
+			all = append(all, m.Secret)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// Open returns the secrets that a run was started with, with their values apart. One that is not there, or cannot be used,
-// refuses the run.
-func (s Secrets) Open(tx *store.KernelTx, run agent.Run, now time.Time) (all []api.Secret, values map[string]string, err error) {
+// Open returns the secrets that a run was started with, with their values apart: those that its agent reads, or those that it never
+// has. One that is not there, or cannot be used, refuses the run.
+func (s Secrets) Open(tx *store.KernelTx, run agent.Run, plain bool, now time.Time) (all []api.Secret, values map[string]string, err error) {
 	keys, err := s.keys()
 	if err != nil {
 		return nil, nil, err
 	}
 	values = map[string]string{}
-	for _, name := range Names(run) {
+	for _, name := range names(run, func(m secrets.Mount) bool { return (m.As == secrets.MountPlain) == plain }) {
 		r, err := Rows.Get(tx, key(run.Owner.UID, name))
 		if err == nil && r == nil {
 			err = noSecret(name)
@@ -328,6 +333,9 @@ func (s Secrets) Open(tx *store.KernelTx, run agent.Run, now time.Time) (all []a
 		}
 		if code, why := r.unusable(now); why != "" {
 			return nil, nil, api.Failure(code, "clove secret list", "%s: %s", name, why)
+		}
+		if plain && !r.Terms.Plain {
+			return nil, nil, api.Failure(api.CodeDenied, "give the agent a placeholder, as "+name+":env=VARIABLE, or set the secret anew with --plain", "the secret %s is not for an agent to read", name)
 		}
 		value, err := keys.Open(r.Sealed)
 		if err != nil {

@@ -190,7 +190,7 @@ func controls() []control {
 			s.Kernel.Asks, s.Kernel.Secrets, s.Kernel.Grants = []string{agent.AskSecret}, []string{"TOKEN:env=T", "OTHER:env=O"}, []string{"secret:OTHER"}
 		}, wider: change{func(s *agent.Spec) { s.Kernel.Asks = nil }}, // people are not asked about TOKEN
 			narrower: change{func(s *agent.Spec) { s.Kernel.Asks, s.Kernel.Secrets = nil, []string{"OTHER:file=/t"} }}},
-		{field: "kernel.secrets", setting: "secrets", wider: change{func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:env=T", "OTHER:env=O"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Secrets = nil }, func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:file=/t"} }}},
+		{field: "kernel.secrets", setting: "secrets", wider: change{func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:env=T", "OTHER:env=O"} }, func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:plain"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Secrets = nil }, func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:file=/t"} }}},
 		anyValue("kernel.ask_hold_ns", func(s *agent.Spec) { s.Kernel.AskHold = time.Hour }, func(s *agent.Spec) { s.Kernel.AskHold = 0 }),
 		{field: "kernel.on_denial", setting: "on_denial", wider: change{func(s *agent.Spec) { s.Kernel.OnDenial = "" }, func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnDenial = "end" }}},
 		{field: "kernel.on_warn", wider: change{func(s *agent.Spec) { s.Kernel.OnWarn = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnWarn = "" }}},

@@ -103,13 +103,19 @@ var Shared = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Secret, Key: "secrets", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
-			Usage: "let it use a secret that it never has: NAME:env=VARIABLE, NAME:file=/PATH, NAME:git, npm, pip or gh",
+			Usage: "let it use a secret that it never has: NAME:env=VARIABLE, NAME:file=/PATH, NAME:git, npm, pip, gh or ssh; or that it reads: NAME:plain",
 			Doc:   "secrets that it may use, with the place of each placeholder, as clove run --secret",
 			Read:  each(readSecret), Wider: func(base, wide agent.Spec) []Difference {
 				asks := wide.Kernel.People(agent.AskSecret) > 0 // else it has a grant for each
 				return beyond(base.Kernel.Secrets, wide.Kernel.Secrets, func(have []string, text string) bool {
-					name, _, _ := strings.Cut(text, ":")
-					return asks && slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") }) || granted(base.Kernel.FirstGrants(), "secret:"+name)
+					name, as, _ := strings.Cut(text, ":")
+					switch {
+					case as == secrets.MountPlain: // it has more than a use
+						return slices.Contains(have, text)
+					case asks && slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") }):
+						return true
+					}
+					return granted(base.Kernel.FirstGrants(), "secret:"+name)
 				})
 			},
 		},

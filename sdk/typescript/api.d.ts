@@ -1108,7 +1108,10 @@ export interface NameRemoveParams {
 /** Make a secret of the caller's. */
 export interface SecretSetParams {
   name: string;
-  /** one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it. */
+  /**
+   * one line of printable ASCII without spaces, of 8 to 8192 bytes; of terms with ssh a private
+   * key, and of terms without a host any text of as many. No answer and no log has it.
+   */
   value: string;
   terms: Terms;
   /** how many requests may carry it; 0: any number */
@@ -1152,6 +1155,8 @@ export interface SecretUseParams {
 /** Name a run whose supervisor gets the terms of its secrets, and a process of whose the values. */
 export interface SecretOpenParams {
   run: string;
+  /** asks for the secrets that the agent is to read in files, absent for those that it never has. */
+  plain?: boolean;
 }
 
 /**
@@ -1847,6 +1852,8 @@ export interface Record {
   /** control to mechanism, for example "memory": "cgroup1" */
   enforced: { [key: string]: string } | null;
   unenforced: string[] | null;
+  /** those that the agent could read; absent: it used them without that, or had none. */
+  readable_secrets?: string[];
   /** where the defaults came from */
   policy: Policy;
   /** the agent's file that it was started from */
@@ -3448,6 +3455,14 @@ export interface MailDeadResult {
   next?: string;
 }
 
+/** Says what a private key signs: that a user authenticates to a host. */
+export interface SSH {
+  /** on the hosts; empty: git */
+  user?: string;
+  /** those that the hosts have, each as HOST:PORT TYPE KEY. */
+  host_keys: string[] | null;
+}
+
 /** Say what a secret is for. */
 export interface Terms {
   /** where it may go: NAME or NAME:PORT, of port 443 without one. */
@@ -3467,6 +3482,13 @@ export interface Terms {
    * gives them.
    */
   ca?: string;
+  /**
+   * makes the value a private key, which signs authentications and is in no request; nil: the
+   * value is a text.
+   */
+  ssh?: SSH;
+  /** lets a run have the value in a file that its agent reads. Such a secret may be for no host. */
+  plain?: boolean;
 }
 
 /** A request that carried a secret, as the agent sent it: without its query. */

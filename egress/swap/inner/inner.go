@@ -34,6 +34,7 @@ type Server struct {
 	control, outer *packet.Conn
 	roots          *x509.CertPool
 	secrets        []*secret
+	keys           []*sshKey
 	places         chan struct{} // one for each request under way
 
 	mu      sync.Mutex // guards the following
@@ -70,6 +71,10 @@ func (s *Server) Serve(first link.Inner, roots io.Reader) error {
 	s.roots = x509.NewCertPool()
 	s.roots.AppendCertsFromPEM(text)
 	for _, one := range first.Secrets {
+		if one.Terms.SSH != nil {
+			s.keys = append(s.keys, &sshKey{Secret: one, hosts: one.Terms.SSH.Known()})
+			continue
+		}
 		of := &secret{Secret: one, core: one.Placeholder[len(one.Terms.Prefix):]}
 		for _, text := range one.Terms.Allow {
 			rule, err := secrets.ParseRule(text)
@@ -133,14 +138,30 @@ func (s *Server) learn(from io.Reader) error {
 	if err != nil {
 		return errors.New("the values cannot be read") // the error would have a part of them
 	}
+	public, err := s.keep(values)
+	if err == nil && len(public) > 0 {
+		err = s.outer.Send(link.ToOuter{Keys: public})
+	}
+	return err
+}
+
+// keep uses values from now on, and returns the public keys of those that sign.
+func (s *Server) keep(values link.Values) (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, value := range values {
+	public, err := s.learnKeys(values)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range values {
+		if public[name] != nil {
+			continue // it is in no request, and so in no answer
+		}
 		s.keyless = s.keyless.With(value)
 		s.longest = max(s.longest, len(value))
 	}
 	s.values = values
-	return nil
+	return public, nil
 }
 
 // listen takes the outer side's messages until it is gone.
@@ -160,6 +181,12 @@ func (s *Server) listen() {
 				s.serve(*m.Request, files[0], files[1])
 			}()
 			continue
+		case m.Sign != nil:
+			s.places <- struct{}{}
+			go func() {
+				defer func() { <-s.places }()
+				s.sign(*m.Sign)
+			}()
 		case m.Await != nil:
 			s.await(*m.Await)
 		case m.Gone != 0:

@@ -17,7 +17,14 @@ type Order struct {
 
 // Outer has the outer process serve agents.
 type Outer struct {
-	Names []string `json:"names"` // of the hosts, which the run's authority is for
+	Names []string `json:"names"`         // of the hosts, which the run's authority is for
+	SSH   *IDs     `json:"ssh,omitempty"` // with a listener, at which these users of the host find an ssh agent
+}
+
+// IDs are users of the host.
+type IDs struct {
+	First uint32 `json:"first"`
+	Count uint32 `json:"count"`
 }
 
 // Inner has the inner process make requests.
@@ -116,6 +123,20 @@ type ToInner struct {
 	Await   *Await `json:"await,omitempty"`
 	Request *Head  `json:"request,omitempty"` // with two pipes: the body to read, the answer to write
 	Gone    uint64 `json:"gone,omitempty"`    // the number of a connection that the agent has ended
+	Sign    *Sign  `json:"sign,omitempty"`
+}
+
+// Sign asks for the signature of an authentication over ssh. The inner process makes the text that is signed.
+type Sign struct {
+	Number  uint64 `json:"number"`
+	Key     []byte `json:"key"`     // the public key, as ssh sends it
+	Session []byte `json:"session"` // its identifier
+	HostKey []byte `json:"host_key"`
+	Proof   []byte `json:"proof"` // of the host: its signature over the identifier
+	User    string `json:"user"`
+	// Bound is of the method publickey-hostbound-v00@openssh.com.
+	Bound     bool   `json:"bound,omitempty"`
+	Algorithm string `json:"algorithm"`
 }
 
 // Await has the server of a connection met.
@@ -131,6 +152,15 @@ const RequestsMost = 128
 type ToOuter struct {
 	Met  *Met   `json:"met,omitempty"`
 	Gone uint64 `json:"gone,omitempty"` // the number of a connection that the server has ended
+	// Keys are the public keys of all ssh keys by their secrets, as ssh sends them: sent before the first Signed and when they change.
+	Keys   map[string][]byte `json:"keys,omitempty"`
+	Signed *Signed           `json:"signed,omitempty"`
+}
+
+// Signed answers Sign.
+type Signed struct {
+	Number    uint64 `json:"number"`
+	Signature []byte `json:"signature,omitempty"` // as ssh sends it; empty: refused
 }
 
 // Met says how the inner process has met the server of a connection.

@@ -32,6 +32,7 @@ type Server struct {
 	http           *http.Server
 	accepted       *queue
 	places         chan struct{} // one for each request under way
+	signer         *signer
 
 	mu    sync.Mutex // guards conns
 	conns map[uint64]*agentConn
@@ -40,6 +41,7 @@ type Server struct {
 // New makes a server with its channels to clove and to the inner side.
 func New(control, inner *packet.Conn) *Server {
 	s := &Server{control: control, inner: inner, conns: map[uint64]*agentConn{}, accepted: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, places: make(chan struct{}, link.RequestsMost)}
+	s.signer = &signer{Server: s, known: make(chan struct{}), waiting: map[uint64]chan []byte{}}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headBytes, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, ErrorLog: log.New(io.Discard, "", 0),
 		ConnState: s.changed,
@@ -50,12 +52,21 @@ func New(control, inner *packet.Conn) *Server {
 	return s
 }
 
-// Serve serves until clove closes its channel. names are those that the authority is for.
-func (s *Server) Serve(names []string) (err error) {
-	if s.authority, err = newAuthority(names); err != nil {
-		return err
+// Serve serves until clove closes its channel. It takes over the files, which are the listener of the ssh agent, if there is one.
+func (s *Server) Serve(first link.Outer, files ...*os.File) (err error) {
+	var ready link.Ready
+	if len(first.Names) > 0 {
+		if s.authority, err = newAuthority(first.Names); err != nil {
+			return err
+		}
+		ready.CA = s.authority.pem()
 	}
-	if err := s.control.Send(link.Report{Ready: &link.Ready{CA: s.authority.pem()}}); err != nil {
+	if first.SSH != nil && len(files) == 1 {
+		if err := s.signer.accept(files[0], *first.SSH); err != nil {
+			return err
+		}
+	}
+	if err := s.control.Send(link.Report{Ready: &ready}); err != nil {
 		return err
 	}
 	go func() { _ = s.http.Serve(s.accepted) }()
@@ -88,6 +99,10 @@ func (s *Server) listen() {
 			return
 		}
 		switch {
+		case m.Keys != nil:
+			s.signer.learn(m.Keys)
+		case m.Signed != nil:
+			s.signer.signed(*m.Signed)
 		case m.Met != nil:
 			if c := s.conn(m.Met.Number); c != nil {
 				c.hear(*m.Met)

@@ -739,6 +739,7 @@ class Record:
     shadow: Optional[ShadowUse] = None  # absent without a shadow
     enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
     unenforced: list[str] = field(default_factory=list)
+    readable_secrets: list[str] = field(default_factory=list)  # those that the agent could read; absent: it used them without that, or had none.
     policy: Policy = field(default_factory=Policy)  # where the defaults came from
     manifest: Manifest = field(default_factory=Manifest)  # the agent's file that it was started from
     host: Host = field(default_factory=Host)
@@ -771,6 +772,7 @@ class Record:
             shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
             enforced=dict(o.get("enforced") or {}),
             unenforced=list(o.get("unenforced") or ()),
+            readable_secrets=list(o.get("readable_secrets") or ()),
             policy=Policy.read(o.get("policy") or {}),
             manifest=Manifest.read(o.get("manifest") or {}),
             host=Host.read(o.get("host") or {}),

@@ -1549,6 +1549,21 @@ class MailDeadResult:
 
 
 @dataclass(frozen=True)
+class SSH:
+    """Says what a private key signs: that a user authenticates to a host."""
+
+    user: str = ""  # on the hosts; empty: git
+    host_keys: list[str] = field(default_factory=list)  # those that the hosts have, each as HOST:PORT TYPE KEY.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SSH:
+        return cls(
+            user=o.get("user") or "",
+            host_keys=list(o.get("host_keys") or ()),
+        )
+
+
+@dataclass(frozen=True)
 class Terms:
     """Say what a secret is for."""
 
@@ -1559,6 +1574,8 @@ class Terms:
     prefix: str = ""  # begins its placeholders, for programs that look at it, for example ghp_.
     avoid: list[str] = field(default_factory=list)  # taints that an agent which uses it must not carry.
     ca: str = ""  # certificates of authorities for its hosts in place of the system's, in PEM form. Root alone gives them.
+    ssh: Optional[SSH] = None  # makes the value a private key, which signs authentications and is in no request; nil: the value is a text.
+    plain: bool = False  # lets a run have the value in a file that its agent reads. Such a secret may be for no host.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Terms:
@@ -1570,6 +1587,8 @@ class Terms:
             prefix=o.get("prefix") or "",
             avoid=list(o.get("avoid") or ()),
             ca=o.get("ca") or "",
+            ssh=SSH.read(o.get("ssh") or {}) if o.get("ssh") is not None else None,
+            plain=o.get("plain") or False,
         )
 
 
@@ -3281,7 +3300,7 @@ class SecretMethods:
         that may carry it. No answer and no log has its value.
 
         Args:
-            value: one line of printable ASCII without spaces, of 8 to 8192 bytes. No answer and no log has it.
+            value: one line of printable ASCII without spaces, of 8 to 8192 bytes; of terms with ssh a private key, and of terms without a host any text of as many. No answer and no log has it.
             uses: how many requests may carry it; 0: any number
             expires: absent: never
         """
@@ -3343,13 +3362,16 @@ class SecretMethods:
         }
         return SecretUseResult.read(await self._caller.call("secret.use", params))
 
-    def open(self, run: str) -> Session[Any, SecretOpenResult]:
+    def open(self, run: str, *, plain: Optional[bool] = None) -> Session[Any, SecretOpenResult]:
         """A supervisor's: returns the secrets that its run was started with. cloved
         says `kernel.ready`, the supervisor passes the writing end of a pipe with one
         byte, and cloved writes the values to it, for the process that puts them into
         requests. The answer has none.
+
+        Args:
+            plain: asks for the secrets that the agent is to read in files, absent for those that it never has.
         """
-        params = {"run": run}
+        params = {"run": run, "plain": plain}
         return Session(self._caller, "secret.open", params, dict, SecretOpenResult.read)
 
 
@@ -4158,6 +4180,7 @@ __all__ = [
     "MailReadResult",
     "DeadLetter",
     "MailDeadResult",
+    "SSH",
     "Terms",
     "SecretUse",
     "Secret",
