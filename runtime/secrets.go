@@ -75,10 +75,7 @@ func (l secretsStart) open() error {
 	if err != nil {
 		return err
 	}
-	placed, err := s.place(all, l.spec)
-	if err == nil {
-		err = l.allowsHosts(all)
-	}
+	placed, err := checkSecrets(l.spec, l.rules, all)
 	if err != nil {
 		read.Close()
 		return err
@@ -136,8 +133,24 @@ type placed struct {
 	programs secrets.ProgramSettings
 }
 
+// CheckSecrets refuses a run whose secrets it could not use: all are those that it is started with.
+func CheckSecrets(spec agent.Spec, owner agent.Owner, all []api.Secret) error {
+	rules, err := rulesOf(spec, owner)
+	if err == nil {
+		_, err = checkSecrets(spec, rules, all)
+	}
+	return err
+}
+
+func checkSecrets(spec agent.Spec, rules *egress.Rules, all []api.Secret) (p placed, err error) {
+	if err := allowsHosts(spec, rules, all); err != nil {
+		return p, err
+	}
+	return place(all, spec)
+}
+
 // place makes a placeholder for each secret, and puts it where the spec says.
-func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err error) {
+func place(all []api.Secret, spec agent.Spec) (p placed, err error) {
 	p.files, p.programs.Dir = map[string]string{}, rootfs.ServicesDir
 	for _, one := range all {
 		placeholder := secrets.NewPlaceholder(one.Terms.Prefix)
@@ -163,14 +176,14 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 }
 
 // allowsHosts refuses a secret for a host that the network forbids: every use would be refused.
-func (l secretsStart) allowsHosts(all []api.Secret) error {
-	if l.spec.Kernel.People(agent.AskNet) > 0 {
+func allowsHosts(spec agent.Spec, rules *egress.Rules, all []api.Secret) error {
+	if spec.Kernel.People(agent.AskNet) > 0 {
 		return nil // people are asked about it
 	}
 	for _, one := range all {
 		for _, host := range one.Terms.Hosts {
 			name, _ := secrets.SplitHost(host)
-			if verdict := l.rules.Resolve(egress.Name(name)); !verdict.Allowed {
+			if verdict := rules.Resolve(egress.Name(name)); !verdict.Allowed {
 				return &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is for %s, which the network's rules do not allow", one.Name, host), Hint: "add --allow " + secrets.ShortHost(host)}
 			}
 		}

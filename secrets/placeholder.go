@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -79,6 +80,17 @@ func ParseMount(text string) (m Mount, err error) {
 		return m, fmt.Errorf("%.80q does not say how the run gets the secret: write %s:env=VARIABLE, %s:file=/PATH, or %s: and one of %s", text, name, name, name, strings.Join(Programs, ", "))
 	}
 	return m, nil
+}
+
+// Mounted are the names of the secrets in texts of mounts, each once and in their order.
+func Mounted(texts []string) (names []string) {
+	for _, text := range texts {
+		if m, err := ParseMount(text); err == nil {
+			names = append(names, m.Secret)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (m Mount) String() string {

@@ -48,6 +48,9 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		if !spec.Kernel.Shares() {
 			return d, nil
 		}
+		if err := checkSecrets(c.Context, d, spec); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
 		s := client.NewShare(d)
 		streams.Kernel, streams.Secrets = s, s
 		if p.asking != nil {
@@ -142,6 +145,8 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
 	case k.StdinFrom != "":
 		return needsCloved(settings.StdinFrom, "cloved, which keeps mail, does not run")
+	case len(k.Secrets) > 0:
+		return needsCloved(settings.Secret, "cloved, which keeps secrets, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:

@@ -72,6 +72,15 @@ func (s Secrets) seal(value string) ([]byte, error) {
 	return keys.Seal([]byte(value))
 }
 
+// open decrypts a value.
+func (s Secrets) open(r *Row) ([]byte, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	return keys.Open(r.Sealed)
+}
+
 func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretResult, out service.Outcome, err error) {
 	out.About = fmt.Sprintf("%.64q", p.Name)
 	wrong := func(err error) error { return api.Failure(api.CodeParams, "", "%v", err) }
@@ -113,15 +122,25 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 
 // named is a secret of the caller's.
 func named(c *service.Call, name string) (*Row, error) {
-	r, err := Rows.Get(c.Tx, key(c.UID, name))
+	return get(c.Tx, c.UID, name)
+}
+
+// get is a secret of a user's.
+func get(tx *store.KernelTx, owner uint32, name string) (*Row, error) {
+	r, err := Rows.Get(tx, key(owner, name))
 	if err == nil && r == nil {
-		err = noSecret(name)
+		err = api.NoSecret(name)
 	}
 	return r, err
 }
 
-func noSecret(name string) error {
-	return api.Failure(api.CodeNotFound, "clove secret list shows yours, clove secret set makes one", "there is no secret %.64q", name)
+// usableOf is a secret of a user's that can be used now.
+func usableOf(tx *store.KernelTx, owner uint32, name string, now time.Time) (*Row, error) {
+	r, err := get(tx, owner, name)
+	if err == nil {
+		err = r.shown().Usable(now)
+	}
+	return r, err
 }
 
 func (s Secrets) rotate(c *service.Call, p api.SecretRotateParams) (result api.SecretResult, out service.Outcome, err error) {
@@ -180,17 +199,10 @@ func (s Secrets) check(c *service.Call, _ api.Nothing) (result api.SecretCheckRe
 	}
 	for _, r := range all {
 		result.Checked++
-		_, why := r.unusable(c.Now)
-		if keys, kerr := s.keys(); why == "" {
-			if kerr == nil {
-				_, kerr = keys.Open(r.Sealed)
-			}
-			if kerr != nil {
-				why = kerr.Error()
-			}
-		}
-		if why != "" {
-			result.Problems = append(result.Problems, r.Name+": "+why)
+		if err := r.shown().Usable(c.Now); err != nil {
+			result.Problems = append(result.Problems, api.ErrorOf(err).Message)
+		} else if _, err := s.open(r); err != nil {
+			result.Problems = append(result.Problems, r.Name+": "+err.Error())
 		}
 	}
 	return result, out, nil
@@ -245,17 +257,7 @@ func usable(c *service.Call, run agent.Run, name string) (*Row, error) {
 	if !has(run, name) {
 		return nil, api.Failure(api.CodeDenied, "start it with --secret", "the run was not started with the secret %.64q", name)
 	}
-	r, err := Rows.Get(c.Tx, key(run.Owner.UID, name))
-	if err == nil && r == nil {
-		err = noSecret(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if code, why := r.unusable(c.Now); why != "" {
-		return nil, api.Failure(code, "clove secret list", "%s: %s", r.Name, why)
-	}
-	return r, nil
+	return usableOf(c.Tx, run.Owner.UID, name, c.Now)
 }
 
 // may takes a use through the stages of a call of the run's agent: no taint that the secret avoids, and a grant that covers it, or
@@ -296,40 +298,19 @@ func (s Secrets) Question(c *service.Call, run agent.Run, p api.SecretUseParams)
 
 // has reports whether a run was started with a secret.
 func has(run agent.Run, name string) bool {
-	return slices.Contains(Names(run), name)
-}
-
-// Names are the secrets that a run was started with, in their order.
-func Names(run agent.Run) (names []string) {
-	for _, text := range run.Spec.Kernel.Secrets {
-		if m, err := secrets.ParseMount(text); err == nil {
-			names = append(names, m.Secret)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Contains(secrets.Mounted(run.Spec.Kernel.Secrets), name)
 }
 
 // Open returns the secrets that a run was started with, with their values apart. One that is not there, or cannot be used,
 // refuses the run.
 func (s Secrets) Open(tx *store.KernelTx, run agent.Run, now time.Time) (all []api.Secret, values map[string]string, err error) {
-	keys, err := s.keys()
-	if err != nil {
-		return nil, nil, err
-	}
 	values = map[string]string{}
-	for _, name := range Names(run) {
-		r, err := Rows.Get(tx, key(run.Owner.UID, name))
-		if err == nil && r == nil {
-			err = noSecret(name)
-		}
+	for _, name := range secrets.Mounted(run.Spec.Kernel.Secrets) {
+		r, err := usableOf(tx, run.Owner.UID, name, now)
 		if err != nil {
 			return nil, nil, err
 		}
-		if code, why := r.unusable(now); why != "" {
-			return nil, nil, api.Failure(code, "clove secret list", "%s: %s", name, why)
-		}
-		value, err := keys.Open(r.Sealed)
+		value, err := s.open(r)
 		if err != nil {
 			return nil, nil, err
 		}
