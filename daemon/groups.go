@@ -54,7 +54,7 @@ func (d *Daemon) containers() containers {
 func (d *Daemon) limits() admissionRules {
 	return admissionRules{cache: d.cache, config: d.config, looks: d.looks, paths: d.options.Paths, models: d.inference,
 		secrets: func(run agent.Run) ([]api.Secret, error) {
-			all, _, err := d.shared.kernel.Secrets(run)
+			all, _, err := d.shared.kernel.Secrets.Of(run)
 			return all, err
 		}}
 }

@@ -30,7 +30,7 @@ func (s *server) secretsOf(c *rpc.Conn, peer caller, request rpc.Message) (resul
 	if err != nil {
 		return result, err
 	}
-	all, values, err := s.shared.kernel.Secrets(run)
+	all, values, err := s.shared.kernel.Secrets.Of(run)
 	if err != nil {
 		return result, err
 	}

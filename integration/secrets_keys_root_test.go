@@ -3,11 +3,19 @@
 package integration
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/api"
 )
 
 // A run whose secret it could not use is refused with what is wrong, and nothing of it is there: in the foreground, in the background and
@@ -54,4 +62,95 @@ func TestARunWithAnUnusableSecretIsNotMade(t *testing.T) {
 	d.ok("run", "--name", "later", "-d", "--delay", "2s", "--allow", allowed, "--secret", "GOOD:env=T", "--", "true")
 	d.ok("secret", "rm", "GOOD")
 	until(t, "the start fails", func() bool { return strings.Contains(d.ok("ps", "-a"), "start-failed") })
+}
+
+// modelHost is a cloved with a provider at api.example.com, whose key is the secret OPENAI, and another at which the key is a file. It
+// returns what the providers got as keys.
+func modelHost(t *testing.T) (d *cloved, keys func() []string) {
+	t.Helper()
+	d, n := askingHost(t)
+	got := make(chan string, 64)
+	n.web.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		got <- r.Host + " " + r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"model":"theirs","choices":[{"message":{"role":"assistant","content":"ready %s"}}],"usage":{"prompt_tokens":9,"completion_tokens":2}}`, r.Header.Get("Authorization"))
+	})
+	dir, ca := t.TempDir(), filepath.Join(t.TempDir(), "ca.pem")
+	text := `
+providers:
+  p: {family: openai, url: "https://api.example.com/v1", key: "secret:OPENAI", users: ["*"]}
+  q: {family: openai, url: "https://www.example.com/v1", key: near, ca: ` + ca + `, users: ["*"]}
+models:
+  small: {targets: [{provider: p, model: theirs}], max_output: 100}
+  other: {targets: [{provider: q, model: theirs}], max_output: 100}
+`
+	for path, text := range map[string]string{filepath.Join(dir, "models.yaml"): text, filepath.Join(dir, "near"): "sk-the-key-in-a-file\n", ca: string(trust().pem)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.stop(unix.SIGTERM)
+	d.settings += "models: " + filepath.Join(dir, "models.yaml") + "\nsecrets: " + dir + "\n"
+	d.serve()
+	return d, func() (all []string) {
+		for {
+			select {
+			case one := <-got:
+				all = append(all, one)
+			default:
+				return all
+			}
+		}
+	}
+}
+
+// askModel is an agent that asks a model once, and says what came.
+func askModel(model string) []string {
+	return []string{"run", "--network", "none", "--model", model, "--", "sh", "-c",
+		`curl -sS -m 30 -H 'Content-Type: application/json' -d '{"model":"` + model + `","max_tokens":50,"messages":[{"role":"user","content":"hi"}]}' "$OPENAI_BASE_URL/chat/completions"`}
+}
+
+// A secret of root's is a provider's key: the provider gets it, what it repeats comes back without it, each call is a use, and another
+// value or a removal holds for the next call. The controls are a key in a file, and the provider's own words of what it got.
+func TestASecretIsTheKeyOfAProvider(t *testing.T) {
+	d, keys := modelHost(t)
+	call := func(model string) string { r := d.clove(askModel(model)...); return r.stdout + r.stderr }
+	if out := call("small"); !strings.Contains(out, "the key of the provider p cannot be used: there is no secret") || len(keys()) != 0 {
+		t.Errorf("without the secret: %s", out)
+	}
+	if out := call("other"); !strings.Contains(out, "ready Bearer [key]") || fmt.Sprint(keys()) != "[www.example.com Bearer sk-the-key-in-a-file]" {
+		t.Errorf("control: %s", out)
+	}
+	d.keeps("OPENAI", "--uses", "3", "--request", "POST /v1/chat/completions")
+	if out := call("small"); !strings.Contains(out, "ready Bearer [key]") || fmt.Sprint(keys()) != "[api.example.com Bearer "+secretValue+"]" {
+		t.Errorf("with the secret: %s", out)
+	}
+	value := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(value, []byte("sk-another-value"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("secret", "rotate", "--from-file", value, "OPENAI")
+	if out := call("small"); fmt.Sprint(keys()) != "[api.example.com Bearer sk-another-value]" {
+		t.Errorf("after a rotation: %s", out)
+	}
+	d.ok("models", "test", "small")
+	if out := call("small"); !strings.Contains(out, "its 3 uses are used up") || len(keys()) != 1 {
+		t.Errorf("used up: %s", out)
+	}
+	var uses []api.SecretUse
+	if err := json.Unmarshal([]byte(d.ok("secret", "uses", "--json")), &uses); err != nil || len(uses) != 3 || uses[0].Run != "" || uses[1].Run == "" || uses[1].Host != "api.example.com:443" || uses[1].Method+uses[1].Path != "POST/v1/chat/completions" {
+		t.Errorf("%+v", uses)
+	}
+	if out := d.ok("secret", "list"); !strings.Contains(out, "OPENAI") {
+		t.Errorf("%s", out)
+	}
+	d.ok("secret", "rm", "OPENAI")
+	d.keeps("OPENAI", "--request", "GET /v1/**")
+	if out := call("small"); !strings.Contains(out, "the secret OPENAI is not for POST /v1/chat/completions") || len(keys()) != 0 {
+		t.Errorf("for other requests: %s", out)
+	}
+	if r := d.clove("models", "test", "small"); r.code == 0 || !strings.Contains(r.stderr, "clove secret list") {
+		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
 }

@@ -130,7 +130,7 @@ func TestSecretsAreTheirUsers(t *testing.T) {
 func TestSecretsChange(t *testing.T) {
 	t.Parallel()
 	r := withSecrets(t, func(p *api.SecretSetParams) { p.Expires = time.Unix(1_800_000_000, 0).Add(time.Hour) })
-	if _, values, err := r.Secrets(r.run); err != nil || values["TOKEN"] != secretValue {
+	if _, values, err := r.Secrets.Of(r.run); err != nil || values["TOKEN"] != secretValue {
 		t.Errorf("control: %v", err)
 	}
 	_, err := asks[api.SecretResult](r, 1000, methods.SecretRotate.Name, api.SecretRotateParams{Name: "TOKEN", Value: "another-value"})
@@ -138,13 +138,13 @@ func TestSecretsChange(t *testing.T) {
 	if result, err := r.useSecret("TOKEN"); err != nil || result.Version != 2 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, values, err := r.Secrets(r.run); err != nil || values["TOKEN"] != "another-value" {
+	if _, values, err := r.Secrets.Of(r.run); err != nil || values["TOKEN"] != "another-value" {
 		t.Errorf("%v", err)
 	}
 	r.clock.Add(3600)
 	_, err = r.useSecret("TOKEN")
 	refusedBy(t, err, api.CodeDenied, "an expired secret")
-	_, _, err = r.Secrets(r.run)
+	_, _, err = r.Secrets.Of(r.run)
 	refusedBy(t, err, api.CodeDenied, "a start with an expired secret")
 	_, err = asks[api.Nothing](r, 1000, methods.SecretRemove.Name, api.SecretNameParams{Name: "TOKEN"})
 	must(t, err)

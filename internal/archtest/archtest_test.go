@@ -102,7 +102,7 @@ var mayImport = []struct {
 	{"loop/tools", []string{"loop/model"}, "processes and files, no protection"},
 	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},
 	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
-	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
+	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "secrets", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
 	{"models/front", []string{"agent", "models", "models/format", "models/link", "models/scripted", "internal/packet"}, "the side that may be taken over knows no key and no rule"},
 	{"models/link", []string{"agent", "models"}, "what processes say is values"},
 	{"models/queue", nil, "decides whose turn it is; pure"},

@@ -228,7 +228,7 @@ func (s Secrets) uses(c *service.Call, p api.SecretUsesParams) (result api.Secre
 
 // use decides one request of a run. What it is refused for, its agent reads.
 func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretUseResult, out service.Outcome, err error) {
-	out.About = fmt.Sprintf("%.64q %.200q %.32q %.512q", p.Secret, p.Host, p.Method, p.Path)
+	out.About = aboutUse(p)
 	run, found := c.Run, c.Run.Spec.ID == p.Run
 	if s.Run != nil {
 		run, found = s.Run(p.Run)
@@ -244,12 +244,22 @@ func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretU
 	if out.Rule, err = s.may(c, run, r, p); err != nil {
 		return result, out, err
 	}
+	result.Version = r.Version
+	return result, out, count(c, r, run, p)
+}
+
+// aboutUse is a use in the audit log.
+func aboutUse(p api.SecretUseParams) string {
+	return fmt.Sprintf("%.64q %.200q %.32q %.512q", p.Secret, p.Host, p.Method, p.Path)
+}
+
+// count keeps a use, in the place of the oldest one.
+func count(c *service.Call, r *Row, run agent.Run, p api.SecretUseParams) error {
 	r.Uses++
 	u := api.SecretUse{Secret: r.Name, Time: c.Now.UTC(), Run: run.Spec.ID, Agent: run.Spec.Name, Host: p.Host, Method: p.Method, Path: p.Path}
 	r.Last = &u
-	result.Version = r.Version
 	slot := strconv.FormatInt(r.Uses%usesKept, 16)
-	return result, out, cmp.Or(Rows.Put(c.Tx, r), uses.Put(c.Tx, &use{Owner: r.Owner, Slot: slot, SecretUse: u}))
+	return cmp.Or(Rows.Put(c.Tx, r), uses.Put(c.Tx, &use{Owner: r.Owner, Slot: slot, SecretUse: u}))
 }
 
 // usable is a secret that a run was started with, and that can be used now.
