@@ -90,6 +90,8 @@ models:
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("CLOVE_MODELS", filepath.Join(dir, "models.yaml")) // without cloved
+	t.Setenv("CLOVE_SECRETS", dir)
 	d.stop(unix.SIGTERM)
 	d.settings += "models: " + filepath.Join(dir, "models.yaml") + "\nsecrets: " + dir + "\n"
 	d.serve()
@@ -152,5 +154,56 @@ func TestASecretIsTheKeyOfAProvider(t *testing.T) {
 	}
 	if r := d.clove("models", "test", "small"); r.code == 0 || !strings.Contains(r.stderr, "clove secret list") {
 		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Without cloved, a run of root's in the foreground uses root's secrets, as a program and as keys of models: each use is counted in cloved's
+// file, which is open for the moment of it alone. While another process has that file, every use is refused. The control is the use before it.
+func TestRootsSecretsWithoutCloved(t *testing.T) {
+	d, _ := modelHost(t)
+	d.keeps("OPENAI", "--uses", "5")
+	d.stop(unix.SIGTERM)
+	t.Setenv("CLOVE_SECRET_KEY", d.secretKey())
+	curl := `curl -sS -m 20 -H "Authorization: Bearer $T" -d x https://api.example.com/v1/chat/completions`
+	run := func(script string, flags ...string) result {
+		return d.clove(append(append([]string{"run", "--rm", "--allow", "api.example.com", "--secret", "OPENAI:env=T"}, flags...), "--", "sh", "-c", script)...)
+	}
+	if r := run(curl); r.code != 0 || !strings.Contains(r.stdout, "ready Bearer ****") {
+		t.Errorf("%+v", r)
+	}
+	for _, row := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--secret", "NONE:env=N"}, "there is no secret"},
+		{[]string{"--ask", "secret"}, "cloved, which asks people about uses of secrets, does not run"},
+	} {
+		if r := run("true", append(row.flags, "--name", "unusable")...); r.code == 0 || !strings.Contains(r.stderr, row.want) {
+			t.Errorf("%q: %+v", row.flags, r)
+		}
+	}
+	if ps := d.ok("ps", "-a"); strings.Contains(ps, "unusable") {
+		t.Errorf("%s", ps)
+	}
+	if r := d.clove(askModel("small")...); !strings.Contains(r.stdout, "ready Bearer [key]") {
+		t.Errorf("%+v", r)
+	}
+	// cloved starts while the agent executes.
+	goOn := filepath.Join(userDir(t, nil), "go")
+	done := make(chan result, 1)
+	go func() {
+		done <- run(`until [ -e /opt/go/go ]; do sleep 0.1; done; `+curl, "-v", filepath.Dir(goOn)+":/opt/go:ro")
+	}()
+	until(t, "the agent executes", func() bool { return strings.Contains(d.ok("ps"), "running") })
+	d.serve()
+	if err := os.WriteFile(goOn, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; strings.Contains(r.stdout, "ready") || !strings.Contains(r.stdout, "another process has the secrets") {
+		t.Errorf("beside cloved: %+v", r)
+	}
+	var uses []api.SecretUse
+	if err := json.Unmarshal([]byte(d.ok("secret", "uses", "--json")), &uses); err != nil || len(uses) != 2 || uses[0].Path != "/v1/chat/completions" || uses[0].Run == "" {
+		t.Errorf("%+v, %v", uses, err)
 	}
 }

@@ -1,6 +1,10 @@
 package kernel
 
 import (
+	"encoding/json"
+	"os"
+	"time"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
@@ -36,4 +40,23 @@ func (s Secrets) UseModelKey(run agent.Run, use api.SecretUseParams) error {
 	return s.k.engine.For(service.Caller{Run: run, UID: run.Owner.UID}, methods.SecretUse.Name, use.Secret, func(c *service.Call) (service.Outcome, error) {
 		return s.k.secrets.UseKey(c, use)
 	})
+}
+
+// valuesTime bounds the wait for a reader of values.
+const valuesTime = 10 * time.Second
+
+// WriteValues writes values of secrets into a pipe, in bounded time: a reader that does not read would hold the values here.
+func WriteValues(pipe *os.File, values map[string]string) error {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	defer clear(text)
+	if err := pipe.SetWriteDeadline(time.Now().Add(valuesTime)); err != nil {
+		return api.Failure(api.CodeRequest, "", "the descriptor is no pipe")
+	}
+	if _, err := pipe.Write(text); err != nil {
+		return api.Failure(api.CodeRequest, "", "the values of secrets cannot be passed on")
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/kernel"
 	"clove.run/clove/runtime"
 	"clove.run/clove/secrets"
 )
@@ -33,6 +34,15 @@ func checkSecrets(ctx context.Context, d *client.Client, spec agent.Spec) error 
 			return err
 		}
 		all = append(all, kept.Secrets[at])
+	}
+	return runtime.CheckSecrets(spec, agent.Owner{}, all)
+}
+
+// checkOwnSecrets is checkSecrets without cloved.
+func checkOwnSecrets(own *kernel.Own, spec agent.Spec) error {
+	all, err := own.CheckSecrets(spec)
+	if err != nil {
+		return err
 	}
 	return runtime.CheckSecrets(spec, agent.Owner{}, all)
 }

@@ -3,6 +3,7 @@ package secrets
 import (
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
@@ -37,4 +38,23 @@ func (s Secrets) UseKey(c *service.Call, p api.SecretUseParams) (out service.Out
 		err = count(c, r, c.Run, p)
 	}
 	return out, err
+}
+
+// UseKept is the method use where the secrets are in another file than the run's grants: tx is of that of the secrets, and own decides in
+// the other.
+func (s Secrets) UseKept(tx *store.KernelTx, now time.Time, run agent.Run, p api.SecretUseParams, own func(func(*service.Call) (service.Outcome, error)) error) (result api.SecretUseResult, err error) {
+	kept := &service.Call{Tx: tx, Now: now}
+	r, err := usable(kept, run, p.Secret)
+	if err != nil {
+		return result, err
+	}
+	err = own(func(c *service.Call) (out service.Outcome, err error) {
+		out.About = aboutUse(p)
+		out.Rule, err = s.may(c, run, r, p)
+		return out, err
+	})
+	if err != nil {
+		return result, err
+	}
+	return api.SecretUseResult{Version: r.Version}, count(kept, r, run, p)
 }
