@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -84,6 +85,15 @@ func (d *cloved) shellIn(dir, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+d.state, "CLOVE_RUN_DIR="+d.run, "PATH="+d.bin+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	start := cmd.Start
+	if d.inside != nil {
+		start = func() error { return d.inside(cmd.Start) }
+	}
+	err := start()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return out.String(), err
 }

@@ -307,19 +307,7 @@ func TestProgramsFindTheirSecrets(t *testing.T) {
 	testhost.Tool(t, "npm")
 	d, n, _ := secretHost(t)
 	d.keeps("TOKEN")
-	root := t.TempDir()
-	if out, err := exec.Command("git", "init", "-q", "--bare", "-b", "main", root+"/repo.git").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend", Root: "/git", Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=agent"}}
-	n.web.HandleFunc("/git/", func(w http.ResponseWriter, r *http.Request) {
-		if _, password, _ := r.BasicAuth(); password != secretValue {
-			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
-			http.Error(w, "who are you?", http.StatusUnauthorized)
-			return
-		}
-		backend.ServeHTTP(w, r)
-	})
+	root := n.hasGit(t, "api.example.com/git/", "/git", "repo.git")
 	published := make(chan string, 8)
 	n.web.HandleFunc("PUT /demo", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -363,6 +351,25 @@ func TestProgramsFindTheirSecrets(t *testing.T) {
 	if r.code == 0 || strings.Contains(r.stdout, "pushed") {
 		t.Errorf("control: %s%s", r.stdout, r.stderr)
 	}
+}
+
+// hasGit has a server of the test network keep an empty repository for the user of the secret, and returns the folder that it is in.
+func (n *internet) hasGit(t *testing.T, at, prefix, name string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", "--bare", "-b", "main", filepath.Join(root, name)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend", Root: prefix, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=agent"}}
+	n.web.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != secretValue {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	})
+	return root
 }
 
 // wheelOf is a package of Python's.

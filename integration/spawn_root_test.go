@@ -396,7 +396,10 @@ time.sleep(1000)
 		return len(tree.Children) == 7
 	})
 	i := slices.IndexFunc(tree.Children, func(c api.Child) bool { return c.Name == "user" })
-	until(t, "it is no longer queued", func() bool { return d.inspected(string(tree.Children[i].ID)).State != agent.StateQueued })
+	until(t, "it is no longer queued", func() bool {
+		r := d.clove("inspect", string(tree.Children[i].ID)) // which is there a moment later
+		return r.code == 0 && !strings.Contains(r.stdout, `"state": "queued"`)
+	})
 	d.ok("kill", "-s", "KILL", string(tree.Children[i].ID))
 	until(t, "all have ended", func() bool {
 		d.api(agents.AgentTree.Name, map[string]any{"run": "lead"}, &tree)

@@ -39,7 +39,8 @@ func visible(slower, usual time.Duration) bool {
 }
 
 // What belongs to another namespace or owner is answered in the time of what does not exist. A difference
-// counts if each of several measurements has it: a machine with other work has one now and then. The control is the
+// counts if each of several measurements has it, in the same direction: a machine with other work has one now and then, in either.
+// The control is the
 // holder, to whom what is found comes visibly later than what is not, where a call that is refused is not written to
 // the disk.
 func TestWhatIsHiddenTakesTheTimeOfAMiss(t *testing.T) {
@@ -51,10 +52,12 @@ func TestWhatIsHiddenTakesTheTimeOfAMiss(t *testing.T) {
 				continue
 			}
 			slower, usual := h.slower(other, 25)
-			for measured := 1; visible(slower, usual) && measured < 6; measured++ {
+			later, same := slower > 0, true
+			for measured := 1; same && visible(slower, usual) && measured < 8; measured++ {
 				slower, usual = h.slower(other, 100)
+				same = later == (slower > 0)
 			}
-			if visible(slower, usual) {
+			if same && visible(slower, usual) {
 				t.Errorf("%s sees by the time of %s that there is %s: %s later than %s", name, h.method, h.what, slower, usual)
 			}
 		}

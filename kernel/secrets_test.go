@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/secrets"
 	"clove.run/clove/secrets/sealed"
@@ -75,6 +76,10 @@ func TestSecretsAreCounted(t *testing.T) {
 	checked, err := asks[api.SecretCheckResult](r, 1000, methods.SecretCheck.Name, api.Nothing{})
 	if err != nil || checked.Checked != 1 || len(checked.Problems) != 1 || !strings.Contains(checked.Problems[0], "used up") {
 		t.Errorf("%+v, %v", checked, err)
+	}
+	allowed := slices.DeleteFunc(r.entries(), func(e audit.Entry) bool { return e.Method != methods.SecretUse.Name || e.Verdict != audit.VerdictAllow })
+	if len(allowed) != 2 || allowed[0].Run != r.run.Spec.ID || allowed[0].Agent != "worker" || allowed[0].Owner != 1000 || allowed[0].Rule == "" || allowed[0].What != `"TOKEN" "api.example.com:443" "GET" "/repos"` {
+		t.Errorf("%+v", allowed)
 	}
 	r.close()
 	log := ""

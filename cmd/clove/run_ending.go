@@ -141,4 +141,4 @@ func (p launcher) reportDenied(d agent.Denial, reason, hint string) {
 
 // deniedKinds are the kinds of denials for people.
 var deniedKinds = map[string]string{agent.DenialNetwork: "network", agent.DenialCall: "system call", agent.DenialFile: "file",
-	agent.DenialExec: "program", agent.DenialCapability: "privilege"}
+	agent.DenialExec: "program", agent.DenialCapability: "privilege", agent.DenialSecret: "secret"}

@@ -169,13 +169,19 @@ func (p teams) together(c *cli.Context, d *client.Client, runs []agent.Run, choo
 	defer cancel()
 	var printing sync.Mutex // a line is printed whole
 	errs := make(chan error, len(runs))
+	printed := map[string]chan struct{}{} // by the name of the run: closed behind its last line
+	for _, run := range runs {
+		printed[run.Spec.Name] = make(chan struct{})
+	}
 	for i, run := range runs {
 		name := agentOf(run)
 		printer := &linePrinter{screen: p.screen, stamps: c.Bool(flagTimestamps), open: map[string]bool{}, name: name + strings.Repeat(" ", width-len(name)) + " | "}
 		params := api.LogsParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}}
 		choose(i, &params)
 		go func() {
+			defer close(printed[run.Spec.Name])
 			errs <- d.Logs(ctx, params, func(lines []api.LogLine) error {
+				inOrder(ctx, run, printed)
 				printing.Lock()
 				defer printing.Unlock()
 				return printer.print(lines)
@@ -188,6 +194,24 @@ func (p teams) together(c *cli.Context, d *client.Client, runs []agent.Run, choo
 		}
 	}
 	return nil
+}
+
+// orderTime is how long the lines of an agent wait for those of the agents whose ends it waited for. Of one that was started again
+// there are more.
+const orderTime = time.Second
+
+// inOrder waits until the lines of the agents whose ends a run waits for are printed.
+func inOrder(ctx context.Context, run agent.Run, printed map[string]chan struct{}) {
+	patience, cancel := context.WithTimeout(ctx, orderTime)
+	defer cancel()
+	for _, text := range run.Spec.After {
+		if name, condition, err := agent.SplitAfter(text); err == nil && condition == agent.AfterEnded && printed[name] != nil {
+			select {
+			case <-printed[name]:
+			case <-patience.Done():
+			}
+		}
+	}
 }
 
 // agentOf is the name of a run's agent in its team.

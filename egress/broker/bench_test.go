@@ -30,6 +30,11 @@ func BenchmarkOpenAsking(b *testing.B) {
 	benchmarkOpen(b, Config{Ask: func(context.Context, Decision) *egress.Rules { b.Error("asked"); return nil }})
 }
 
+// BenchmarkOpenBesideSwap is the same where the run uses a secret for another host.
+func BenchmarkOpenBesideSwap(b *testing.B) {
+	benchmarkOpen(b, Config{Swap: &fakeSwap{host: "api.example.com"}})
+}
+
 func benchmarkOpen(b *testing.B, config Config) {
 	open := opener(b, config)
 	for b.Loop() {

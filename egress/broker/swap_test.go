@@ -107,3 +107,25 @@ func TestASwapThatFails(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
+
+// A name that leads to an address of this host or of a private network later gives the Swap no connection there. The control is the
+// address that it had before.
+func TestARebindingPastASwap(t *testing.T) {
+	t.Parallel()
+	s := &fakeSwap{host: "api.example.com", got: make(chan [2]*os.File, 8)}
+	f := serve(t, Config{Rules: rulesOf(t, "api.example.com"), Swap: s})
+	f.resolver.set("api.example.com", "93.184.216.34")
+	f.gate.lookup("api.example.com", dnsmsg.TypeA)
+	f.leadsTo("93.184.216.34:443")
+	if answer := f.gate.open("93.184.216.34:443", "api.example.com"); answer.Result != wire.ResultAllowed || len(s.got) != 1 {
+		t.Fatalf("control: %+v", answer)
+	}
+	for _, address := range []string{"127.0.0.1", "10.0.0.5", "169.254.169.254"} {
+		f.resolver.set("api.example.com", address)
+		f.gate.lookup("api.example.com", dnsmsg.TypeA)
+		f.leadsTo(address + ":443")
+		if answer := f.gate.open(address+":443", "api.example.com"); answer.Result == wire.ResultAllowed || len(s.got) != 1 {
+			t.Errorf("%s: %+v", address, answer)
+		}
+	}
+}

@@ -437,3 +437,28 @@ func TestTheAuthorityIsConstrained(t *testing.T) {
 		t.Errorf("%+v", ca)
 	}
 }
+
+// A client that sends requests for two hosts over one connection of HTTP/2, because they have one address and one authority, is refused
+// the other host's: each certificate has one name, and the rules of the connection's own host hold on it. The control is its own host.
+func TestConnectionsAreNotCoalesced(t *testing.T) {
+	t.Parallel()
+	r, placeholder := newRig(t, secrets.Terms{Hosts: []string{site, "other.example.com"}}, echo)
+	for host, want := range map[string]int{site: 200, "other.example.com": 421} {
+		request, err := http.NewRequest(http.MethodGet, "https://"+site+"/", nil)
+		must(t, err)
+		request.Host = host
+		request.Header.Set("Authorization", "Bearer "+placeholder)
+		answer, err := r.client.Do(request)
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != want || answer.ProtoMajor != 2 {
+			t.Errorf("%s: %s %s", host, answer.Proto, answer.Status)
+		}
+		if names := answer.TLS.PeerCertificates[0].DNSNames; len(names) != 1 || names[0] != site {
+			t.Errorf("the certificate is for %q", names)
+		}
+	}
+	if n := r.used(); n != 1 {
+		t.Errorf("%d uses", n)
+	}
+}

@@ -236,7 +236,7 @@ func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretU
 	if !found || run.State == agent.StateEnded {
 		return result, out, api.Failure(api.CodeNotFound, "", "no live run %.64q", string(p.Run))
 	}
-	out.Owner = &run.Owner.UID
+	c.Run = run // in whose name the use is recorded
 	r, err := usable(c, run, p.Secret)
 	if err != nil {
 		return result, out, err

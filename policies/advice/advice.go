@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -44,12 +45,31 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 		return ofFile(spec, d)
 	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
+	case agent.DenialSecret:
+		return ofSecret(d)
 	case granting:
 		return Advice{Flag: "--grant " + d.Target, Policy: "grants: [" + quoted(d.Target) + "]", Risk: "the agent may do this as often as it likes, unless a budget bounds it"}
 	case model:
 		return Advice{Flag: "--model " + d.Target, Policy: "models: [" + quoted(d.Target) + "]", Risk: "its calls cost what the provider asks, unless a budget bounds them"}
 	}
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
+}
+
+// secretNotes say what lets a request pass that a secret was refused for, by the reason in the record (egress/swap).
+var secretNotes = map[string]string{
+	"rule":    "a secret that is kept with --request 'METHOD PATTERN' for it would let it pass",
+	"place":   "a secret that is kept with --header, or --in body or url, may be there",
+	"foreign": "a secret that is kept with --host for this host would be put in",
+	"use":     "clove secret list shows whether it has expired or is used up, clove grant list whether the run has a grant of it",
+}
+
+// ofSecret is about the terms of a secret, which its owner changes by keeping it anew: no setting of the run does.
+func ofSecret(d agent.Denial) Advice {
+	_, reason, named := strings.Cut(d.Rule, ": ")
+	if !named {
+		reason = d.Rule
+	}
+	return Advice{Note: cmp.Or(secretNotes[reason], "clove sends such a request to no server; docs/secrets.md says why")}
 }
 
 // ofCall looks for the narrowest built-in filter with the call.

@@ -138,3 +138,24 @@ func TestReading(t *testing.T) {
 		}
 	}
 }
+
+// Each kind of refusal that a record can have is known, and each reason of a secret's has its own note.
+func TestEachKindOfRefusalIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, kind := range agent.DenialKinds {
+		if note := Of(agent.Spec{}, agent.Denial{Kind: kind, Target: "x"}).Note; strings.Contains(note, "does not know") {
+			t.Errorf("%s: %s", kind, note)
+		}
+	}
+	if note := Of(agent.Spec{}, agent.Denial{Kind: "other"}).Note; !strings.Contains(note, "does not know") {
+		t.Errorf("control: %s", note)
+	}
+	seen := map[string]string{}
+	for _, rule := range []string{"rule", "TOKEN: place", "foreign", "TOKEN: use", "form"} {
+		note := Of(agent.Spec{}, agent.Denial{Kind: agent.DenialSecret, Rule: rule}).Note
+		if before := seen[note]; note == "" || before != "" {
+			t.Errorf("%s and %s: %s", before, rule, note)
+		}
+		seen[note] = rule
+	}
+}

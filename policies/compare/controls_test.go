@@ -186,6 +186,10 @@ func controls() []control {
 		anyValue("kernel.budgets", func(s *agent.Spec) { s.Kernel.Budgets = nil }, func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} }),
 		{field: "kernel.at_end", setting: "at_end", wider: change{func(s *agent.Spec) { s.Kernel.AtEnd = "pause" }, func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" }}, narrower: change{func(s *agent.Spec) { s.Kernel.AtEnd = "end" }}},
 		{field: "kernel.asks", setting: "ask", wider: change{func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskNet, "other"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Asks = nil }}},
+		{field: "kernel.secrets", setting: "secrets", given: func(s *agent.Spec) {
+			s.Kernel.Asks, s.Kernel.Secrets, s.Kernel.Grants = []string{agent.AskSecret}, []string{"TOKEN:env=T", "OTHER:env=O"}, []string{"secret:OTHER"}
+		}, wider: change{func(s *agent.Spec) { s.Kernel.Asks = nil }}, // people are not asked about TOKEN
+			narrower: change{func(s *agent.Spec) { s.Kernel.Asks, s.Kernel.Secrets = nil, []string{"OTHER:file=/t"} }}},
 		{field: "kernel.secrets", setting: "secrets", wider: change{func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:env=T", "OTHER:env=O"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Secrets = nil }, func(s *agent.Spec) { s.Kernel.Secrets = []string{"TOKEN:file=/t"} }}},
 		anyValue("kernel.ask_hold_ns", func(s *agent.Spec) { s.Kernel.AskHold = time.Hour }, func(s *agent.Spec) { s.Kernel.AskHold = 0 }),
 		{field: "kernel.on_denial", setting: "on_denial", wider: change{func(s *agent.Spec) { s.Kernel.OnDenial = "" }, func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnDenial = "end" }}},

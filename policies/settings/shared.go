@@ -90,7 +90,7 @@ var Shared = sync.OnceValue(func() *Section {
 			},
 		},
 		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.AskHold }, read: clock}.row(Setting{
-			Flag: AskHold, Manifest: "ask_hold", Group: GroupShared, Usage: "hold a connection for people's answer for this long, 1s to 1h", Default: "10m", Pod: notForContainers,
+			Flag: AskHold, Manifest: "ask_hold", Group: GroupShared, Usage: "hold a connection or a request for people's answer for this long, 1s to 1h", Default: "10m", Pod: notForContainers,
 		}),
 		{
 			Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
@@ -106,9 +106,10 @@ var Shared = sync.OnceValue(func() *Section {
 			Usage: "let it use a secret that it never has: NAME:env=VARIABLE, NAME:file=/PATH, NAME:git, npm, pip or gh",
 			Doc:   "secrets that it may use, with the place of each placeholder, as clove run --secret",
 			Read:  each(readSecret), Wider: func(base, wide agent.Spec) []Difference {
+				asks := wide.Kernel.People(agent.AskSecret) > 0 // else it has a grant for each
 				return beyond(base.Kernel.Secrets, wide.Kernel.Secrets, func(have []string, text string) bool {
 					name, _, _ := strings.Cut(text, ":")
-					return slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") })
+					return asks && slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") }) || granted(base.Kernel.FirstGrants(), "secret:"+name)
 				})
 			},
 		},
@@ -261,7 +262,8 @@ func widerGrants(base, wide agent.Spec, is func(string) bool) []Difference {
 	of := func(s agent.Spec) []string {
 		return slices.DeleteFunc(slices.Clone(s.Kernel.Grants), func(text string) bool { return !is(text) })
 	}
-	return beyond(of(base), of(wide), granted)
+	has := base.Kernel.FirstGrants()
+	return beyond(of(base), of(wide), func(_ []string, text string) bool { return granted(has, text) })
 }
 
 // granted reports whether one of the grants allows what the text grants.

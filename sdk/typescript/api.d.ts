@@ -1157,13 +1157,14 @@ export interface SecretOpenParams {
 /**
  * Asks people for a run's supervisor. The same question is asked once: what it is repeated with
  * gets the same approval. A question about a budget has no What and no Rule: it is about the one
- * that has paused the run.
+ * that has paused the run. One about a secret has the use instead.
  */
 export interface ApprovalAskParams {
   run: string;
   kind: string;
   what?: string;
   rule?: string;
+  secret?: SecretUseParams;
   /** 0: an hour, and about a budget a day */
   expires_ms?: number;
 }
@@ -2743,7 +2744,7 @@ export interface Kernel {
   on_ask_key?: string;
   /** of what no rule decides, what people are asked about: some of asks */
   asks?: string[];
-  /** how long a connection is held for people's answer; 0: AskHold. */
+  /** how long a connection or a request is held for people's answer; 0: AskHold. */
   ask_hold_ns?: number;
   /** below the owner; empty: the owner's own */
   namespace?: string;
@@ -3459,6 +3460,8 @@ export interface Terms {
   in?: string[];
   /** begins its placeholders, for programs that look at it, for example ghp_. */
   prefix?: string;
+  /** taints that an agent which uses it must not carry. */
+  avoid?: string[];
   /**
    * certificates of authorities for its hosts in place of the system's, in PEM form. Root alone
    * gives them.
@@ -3827,6 +3830,15 @@ export interface Exec {
   timeout_ns?: number;
   /** what it started ends with it also where it ends by itself */
   kill_rest?: boolean;
+}
+
+/** A supervisor's: a request of a run that is to carry a secret. */
+export interface SecretUseParams {
+  run: string;
+  secret: string;
+  host: string;
+  method: string;
+  path: string;
 }
 
 /** The methods agent.*. */

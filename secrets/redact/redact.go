@@ -73,7 +73,7 @@ func (r *Redactor) Rest() []byte { return r.take(len(r.held), len(r.held)) }
 // goes beyond the end of an event: it has no line feed.
 func (r *Redactor) ready() (pass, look int) {
 	near := r.held[:min(len(r.held), blockBytes+r.hold)]
-	if r.stream {
+	if r.stream && !r.lines {
 		for ; r.looked < len(near); r.looked++ {
 			if endsEvent(near[:r.looked+1]) {
 				return r.looked + 1, r.looked + 1
@@ -100,7 +100,11 @@ func endsEvent(text []byte) bool {
 func (r *Redactor) take(pass, look int) []byte {
 	var out []byte
 	at := 0
-	for _, m := range r.secret.Find(r.held[:look]) {
+	matches := r.secret.Find(r.held[:look])
+	if len(matches) == 0 { // what comes is written behind it
+		out, at = r.held[:pass:pass], pass
+	}
+	for _, m := range matches {
 		if m.From >= at && m.From < pass {
 			instead := r.instead
 			if instead == "" {

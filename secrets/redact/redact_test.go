@@ -304,3 +304,47 @@ func TestLinesPass(t *testing.T) {
 		}
 	}
 }
+
+// Each place of a text is looked at once, whatever its length is.
+func TestEachPlaceIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"a-value-of-the-test", "a-long-value-of-the-test-0123456789-abcdefghijkl"} {
+		placed(t, value)
+	}
+}
+
+func placed(t *testing.T, value string) {
+	s := New(value)
+	for before := range 40 {
+		for behind := range 40 {
+			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + value + strings.Repeat("y", behind)))
+			if all := s.Find([]byte(encoded)); len(all) != 1 {
+				t.Fatalf("%q: %v", encoded, all)
+			}
+			text := strings.Repeat("x", before) + value + strings.Repeat("y", behind)
+			if all := s.Find([]byte(text)); len(all) != 1 || all[0] != (Span{before, before + len(value)}) {
+				t.Fatalf("%q: %v", text, all)
+			}
+		}
+	}
+	if all := s.Find([]byte(value[1:])); len(all) != 0 {
+		t.Errorf("control: %v", all)
+	}
+}
+
+// BenchmarkFind looks through an answer without escapes, and one with those of JSON.
+func BenchmarkFind(b *testing.B) {
+	for name, c := range map[string]struct{ value, line string }{
+		"short": {"a-value-of-a-benchmark", "abcdefghijklmno\n"}, "long": {"ghp_a-value-of-the-benchmark-0123456789-", "abcdefghijklmno\n"}, "json": {"ghp_a-value-of-the-benchmark-0123456789-", `{"a":"b\n","c"},`},
+	} {
+		s, text := New(c.value), []byte(strings.Repeat(c.line, 2048))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if len(s.Find(text)) != 0 {
+					b.Fatal("found")
+				}
+			}
+		})
+	}
+}

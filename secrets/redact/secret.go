@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
-	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -17,7 +16,10 @@ const valueLeast = 8
 // Secret finds values in what a server sends: as they are, in base64, and with the escapes of JSON and URLs. The
 // time that this takes does not depend on how much of a value is there: an agent that has the server repeat its guesses
 // could measure it.
-type Secret struct{ forms []form }
+type Secret struct{ searches []search }
+
+// search finds forms of one value.
+type search interface{ find(text []byte) []Span }
 
 // form is a way in which a key is written: as it is, or in base64.
 type form struct {
@@ -25,8 +27,6 @@ type form struct {
 	values   []byte // of the characters that the key determines alone
 	// The characters before and behind share their bits with what is beside the key.
 	before, behind bits
-	// A rolling hash has the same cost for each character, whatever the text is.
-	base, power, hash uint64
 }
 
 // alphabet has the value of each character; none: it is not in it.
@@ -48,34 +48,31 @@ func (s *Secret) With(value string) *Secret {
 	if len(value) < valueLeast {
 		return s
 	}
-	return &Secret{slices.Concat(s.forms, formsOf(value))}
+	return &Secret{slices.Concat(s.searches, searchesOf(value))}
 }
 
-func formsOf(key string) []form {
+func searchesOf(key string) []search {
 	var plain, sextets alphabet
 	for c := range plain {
 		plain[c], sextets[c] = byte(c), none
 	}
-	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+	for _, encoding := range encodings {
 		for value := range byte(64) {
 			sextets[encoding.EncodeToString([]byte{value << 2})[0]] = value
 		}
 	}
-	all := []form{newForm(&plain, []byte(key), bits{}, bits{})}
-	for offset := range 3 { // bytes before the key in the group of three
-		all = append(all, inBase64(&sextets, key, offset))
+	own, encoded := form{alphabet: &plain, values: []byte(key)}, make([]form, 3)
+	for offset := range encoded { // bytes before the key in the group of three
+		encoded[offset] = inBase64(&sextets, key, offset)
 	}
-	return all
+	if len(key) >= longLeast {
+		return []search{newBlocks(own, encoded)}
+	}
+	return []search{newRolling(own), newRolling(encoded...)}
 }
 
-func newForm(a *alphabet, values []byte, before, behind bits) form {
-	f := form{alphabet: a, values: values, before: before, behind: behind, base: rand.Uint64() | 1, power: 1}
-	for _, v := range values {
-		f.hash = f.hash*f.base + uint64(v)
-		f.power *= f.base
-	}
-	return f
-}
+// encodings are those that differ in their alphabets.
+var encodings = []*base64.Encoding{base64.StdEncoding, base64.URLEncoding}
 
 // inBase64 is the form of a key behind so many bytes.
 func inBase64(a *alphabet, key string, offset int) form {
@@ -94,42 +91,29 @@ func inBase64(a *alphabet, key string, offset int) form {
 		mask := byte(0x3f) << (6 - end) & 0x3f
 		behind, values = bits{mask, values[last]}, values[:last]
 	}
-	return newForm(a, values, before, behind)
+	return form{alphabet: a, values: values, before: before, behind: behind}
 }
 
 // Find returns where a whole value is in a text, in the order of the text.
 func (s *Secret) Find(text []byte) (all []Span) {
 	for _, escape := range []escape{{}, inJSON, inURL} {
 		characters, at := escape.read(text)
-		for _, f := range s.forms {
-			for _, m := range f.find(characters) {
+		for _, one := range s.searches {
+			for _, m := range one.find(characters) {
 				all = append(all, Span{at(m.From), at(m.To)})
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Span) int { return cmp.Or(a.From-b.From, b.To-a.To) })
-	return all
-}
-
-func (f *form) find(text []byte) (all []Span) {
-	n, hash := len(f.values), uint64(0)
-	for i, c := range text {
-		hash = hash*f.base + uint64(f.alphabet[c])
-		if i >= n {
-			hash -= f.power * uint64(f.alphabet[text[i-n]])
-		}
-		if hash == f.hash && i+1 >= n {
-			if m, ok := f.at(text, i+1-n); ok {
-				all = append(all, m)
-			}
-		}
-	}
-	return all
+	return slices.Compact(all)
 }
 
 // at reports whether the form is at a place of a text, and with what is beside it.
 func (f *form) at(text []byte, from int) (m Span, ok bool) {
 	m = Span{from, from + len(f.values)}
+	if from < 0 || m.To > len(text) {
+		return m, false
+	}
 	for i, v := range f.values {
 		if f.alphabet[text[from+i]] != v {
 			return m, false
@@ -174,14 +158,31 @@ func (e escape) read(text []byte) (characters []byte, at func(i int) int) {
 	if bytes.IndexByte(text, e.mark) < 0 {
 		return nil, nil
 	}
-	var places []int
+	type part struct{ characters, text int } // where it begins
+	var parts []part
 	for i := 0; i < len(text); {
-		c, n := e.first(text[i:])
-		characters, places = append(characters, c), append(places, i)
+		parts = append(parts, part{len(characters), i})
+		n := bytes.IndexByte(text[i+1:], e.mark) + 1 // to the next mark
+		if n == 0 {
+			n = len(text) - i
+		}
+		if text[i] == e.mark {
+			var c byte
+			c, n = e.first(text[i:])
+			characters = append(characters, c)
+		} else {
+			characters = append(characters, text[i:i+n]...)
+		}
 		i += n
 	}
-	places = append(places, len(text))
-	return characters, func(i int) int { return places[i] }
+	parts = append(parts, part{len(characters), len(text)})
+	return characters, func(i int) int {
+		found, exact := slices.BinarySearchFunc(parts, i, func(p part, i int) int { return p.characters - i })
+		if !exact {
+			found--
+		}
+		return parts[found].text + i - parts[found].characters
+	}
 }
 
 // first returns the first character of a text, and how many bytes it has.

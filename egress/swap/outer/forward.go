@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/egress/swap/link"
 	"clove.run/clove/internal/packet"
 )
@@ -64,13 +66,27 @@ type exchange struct {
 	body, answer *os.File
 }
 
+// pipeBytes is the size of a pipe between the sides: at Linux's own 64 KiB they wait for each other too often.
+const pipeBytes = 256 << 10
+
+func pipe() (read, write *os.File, err error) {
+	read, write, err = os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if raw, rerr := write.SyscallConn(); rerr == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) }) // a user with many pipes has small ones
+	}
+	return read, write, nil
+}
+
 // send passes the head with the pipes.
 func (s *Server) send(c *agentConn, r *http.Request) (*exchange, error) {
-	bodyTo, body, err := os.Pipe()
+	bodyTo, body, err := pipe()
 	if err != nil {
 		return nil, err
 	}
-	answer, answerTo, err := os.Pipe()
+	answer, answerTo, err := pipe()
 	if err != nil {
 		packet.CloseAll([]*os.File{bodyTo, body})
 		return nil, err

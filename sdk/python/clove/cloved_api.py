@@ -437,7 +437,7 @@ class Kernel:
     on_ask: str = ""  # command or URL that may answer questions; empty: none
     on_ask_key: str = ""  # absolute path of the owner's key for the proofs of on_ask's answers
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
-    ask_hold_ns: int = 0  # how long a connection is held for people's answer; 0: AskHold.
+    ask_hold_ns: int = 0  # how long a connection or a request is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
     secrets: list[str] = field(default_factory=list)  # those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or NAME: and a program (secrets.ParseMount).
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
@@ -1557,6 +1557,7 @@ class Terms:
     header: str = ""  # the one header that carries it; empty: Authorization.
     in_: list[str] = field(default_factory=list)  # other places that may carry it: InBody, InURL.
     prefix: str = ""  # begins its placeholders, for programs that look at it, for example ghp_.
+    avoid: list[str] = field(default_factory=list)  # taints that an agent which uses it must not carry.
     ca: str = ""  # certificates of authorities for its hosts in place of the system's, in PEM form. Root alone gives them.
 
     @classmethod
@@ -1567,6 +1568,7 @@ class Terms:
             header=o.get("header") or "",
             in_=list(o.get("in") or ()),
             prefix=o.get("prefix") or "",
+            avoid=list(o.get("avoid") or ()),
             ca=o.get("ca") or "",
         )
 
@@ -2227,6 +2229,27 @@ class Exec:
             terminal=o.get("terminal") or False,
             timeout_ns=o.get("timeout_ns") or 0,
             kill_rest=o.get("kill_rest") or False,
+        )
+
+
+@dataclass(frozen=True)
+class SecretUseParams:
+    """A supervisor's: a request of a run that is to carry a secret."""
+
+    run: str = ""
+    secret: str = ""
+    host: str = ""
+    method: str = ""
+    path: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SecretUseParams:
+        return cls(
+            run=o.get("run") or "",
+            secret=o.get("secret") or "",
+            host=o.get("host") or "",
+            method=o.get("method") or "",
+            path=o.get("path") or "",
         )
 
 
@@ -3343,6 +3366,7 @@ class ApprovalMethods:
         *,
         what: Optional[str] = None,
         rule: Optional[str] = None,
+        secret: Optional[Union[SecretUseParams, Mapping[str, Any]]] = None,
         expires_ms: Optional[int] = None,
     ) -> ApprovalResult:
         """Asks people about a connection of a run that no rule covers, for the run's
@@ -3357,6 +3381,7 @@ class ApprovalMethods:
             "kind": kind,
             "what": what,
             "rule": rule,
+            "secret": secret,
             "expires_ms": expires_ms,
         }
         return ApprovalResult.read(await self._caller.call("approval.ask", params))
@@ -4166,4 +4191,5 @@ __all__ = [
     "SessionSize",
     "Update",
     "Exec",
+    "SecretUseParams",
 ]
