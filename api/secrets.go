@@ -21,6 +21,27 @@ type Secret struct {
 	Last    *SecretUse    `json:"last,omitempty"` // the last use
 }
 
+// Usable refuses a secret that cannot be used now.
+func (s Secret) Usable(now time.Time) error {
+	switch {
+	case !s.Expires.IsZero() && !now.Before(s.Expires):
+		return Failure(CodeDenied, "clove secret list", "%s: it expired at %s", s.Name, s.Expires.Format(time.RFC3339))
+	case s.MaxUses > 0 && s.Uses >= s.MaxUses:
+		return Failure(CodeBudget, "clove secret list", "%s: its %d uses are used up", s.Name, s.MaxUses)
+	}
+	return nil
+}
+
+// NotPlain refuses a secret that an agent is to read, where its owner did not allow that.
+func NotPlain(name string) *Error {
+	return Failure(CodeDenied, "give the agent a placeholder, as "+name+":env=VARIABLE, or set the secret anew with --plain", "the secret %s is not for an agent to read", name)
+}
+
+// NoSecret says that a user has no secret of a name.
+func NoSecret(name string) error {
+	return Failure(CodeNotFound, "clove secret list shows yours, clove secret set makes one", "there is no secret %.64q", name)
+}
+
 // SecretUse is a request that carried a secret, as the agent sent it: without its query.
 type SecretUse struct {
 	Secret string    `json:"secret"`

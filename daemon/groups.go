@@ -1,6 +1,9 @@
 package daemon
 
-import "clove.run/clove/agent"
+import (
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
 
 // handlers joins the tables of the handler groups: each serves one group of the API's methods with
 // the few parts of cloved that it needs, so that a handler's group type names all that the
@@ -49,7 +52,15 @@ func (d *Daemon) containers() containers {
 }
 
 func (d *Daemon) limits() admissionRules {
-	return admissionRules{cache: d.cache, config: d.config, looks: d.looks, paths: d.options.Paths, models: d.inference}
+	return admissionRules{cache: d.cache, config: d.config, looks: d.looks, paths: d.options.Paths, models: d.inference,
+		secrets: func(run agent.Run) ([]api.Secret, error) {
+			all, _, err := d.shared.kernel.Secrets.Of(run, false)
+			if err != nil {
+				return nil, err
+			}
+			read, _, err := d.shared.kernel.Secrets.Of(run, true)
+			return append(all, read...), err
+		}}
 }
 
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }

@@ -22,6 +22,8 @@ type admissionRules struct {
 	looks  *slots // with the rights of callers
 	paths  runtime.Paths
 	models *inference
+	// secrets are those that a run would be started with. One that it could not use is an error.
+	secrets func(agent.Run) ([]api.Secret, error)
 }
 
 // checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
@@ -47,6 +49,9 @@ func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 			return err
 		}
 	}
+	if err := l.checkSecrets(spec, c.peer.owner); err != nil {
+		return err
+	}
 	if spec.Schedule != "" {
 		if err := scheduler.CheckSchedule(spec.Schedule, time.Now()); err != nil {
 			return err
@@ -58,6 +63,18 @@ func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
 	}
 	return nil
+}
+
+// checkSecrets rejects a run whose start would fail for its secrets.
+func (l admissionRules) checkSecrets(spec agent.Spec, owner agent.Owner) error {
+	if len(spec.Kernel.Secrets) == 0 {
+		return nil
+	}
+	all, err := l.secrets(agent.Run{Spec: spec, Owner: owner})
+	if err != nil {
+		return err
+	}
+	return runtime.CheckSecrets(spec, owner, all)
 }
 
 // comesAfter returns the runs that must come first by their names, as the caller

@@ -59,7 +59,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	m.current.Store(now)
 	m.control = control.New(control.Options{Ledger: d.shared.kernel.Ledger, Config: m.fresh, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
 		Journals: d.options.Paths.Journals(), Run: d.shared.run,
-		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
+		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }, Secrets: d.shared.kernel.Secrets})
 	d.inference = m
 	if m.earlier, err = m.control.Find(ctx); err != nil {
 		d.log.Error("calls of models are left unsettled", "error", err)

@@ -1,18 +1,12 @@
 package daemon
 
 import (
-	"encoding/json"
-	"os"
-	"time"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
+	"clove.run/clove/kernel"
 )
-
-// valuesTime bounds the wait for a reader of values.
-const valuesTime = 10 * time.Second
 
 // openSecrets returns the secrets of a run to its supervisor, and writes their values into the pipe that the supervisor passes: its
 // reading end is another process's, unless the agent is to read them.
@@ -31,7 +25,7 @@ func (s *server) secretsOf(c *rpc.Conn, peer caller, request rpc.Message) (resul
 	if err != nil {
 		return result, err
 	}
-	all, values, err := s.shared.kernel.Secrets(run, asked.Plain)
+	all, values, err := s.shared.kernel.Secrets.Of(run, asked.Plain)
 	if err != nil {
 		return result, err
 	}
@@ -41,21 +35,5 @@ func (s *server) secretsOf(c *rpc.Conn, peer caller, request rpc.Message) (resul
 	}
 	defer pipe.Close()
 	result.Secrets = all
-	return result, writeValues(pipe, values)
-}
-
-// writeValues writes in bounded time: a reader that does not read would hold the values here.
-func writeValues(pipe *os.File, values map[string]string) error {
-	text, err := json.Marshal(values)
-	if err != nil {
-		return err
-	}
-	defer clear(text)
-	if err := pipe.SetWriteDeadline(time.Now().Add(valuesTime)); err != nil {
-		return api.Failure(api.CodeRequest, "", "the descriptor is no pipe")
-	}
-	if _, err := pipe.Write(text); err != nil {
-		return api.Failure(api.CodeRequest, "", "the values of secrets cannot be passed on")
-	}
-	return nil
+	return result, kernel.WriteValues(pipe, values)
 }

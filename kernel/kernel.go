@@ -88,7 +88,9 @@ type Config struct {
 // Kernel decides calls. Its methods may be called from many goroutines.
 type Kernel struct {
 	// Ledger is for parts of clove's that spend for agents.
-	Ledger  *ledger.Ledger
+	Ledger *ledger.Ledger
+	// Secrets is for parts of clove's that pass values of secrets on.
+	Secrets Secrets
 	engine  *service.Engine
 	grants  grants.Grants
 	budgets *budgets.Budgets
@@ -111,7 +113,7 @@ func New(c Config) (*Kernel, error) {
 		c.Manifest, c.Run = spawn.Digest, c.Runs.Get
 	}
 	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log, store: c.Store}
-	k.Ledger = ledger.New(k.grants, k.budgets)
+	k.Ledger, k.Secrets = ledger.New(k.grants, k.budgets), Secrets{k}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})

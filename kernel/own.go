@@ -26,6 +26,8 @@ type Own struct {
 	Config // without Store, Log, LogDir and Queued
 	// Dir and Audit are the directories of the file and of the log.
 	Dir, Audit func(agent.ID) string
+	// Kept is the file of root's secrets, which is cloved's.
+	Kept string
 
 	mu     sync.Mutex // guards the following
 	kernel *Kernel

@@ -135,7 +135,7 @@ func TestSecretsAreTheirUsers(t *testing.T) {
 func TestSecretsChange(t *testing.T) {
 	t.Parallel()
 	r := withSecrets(t, func(p *api.SecretSetParams) { p.Expires = time.Unix(1_800_000_000, 0).Add(time.Hour) })
-	if _, values, err := r.Secrets(r.run, false); err != nil || values["TOKEN"] != secretValue {
+	if _, values, err := r.Secrets.Of(r.run, false); err != nil || values["TOKEN"] != secretValue {
 		t.Errorf("control: %v", err)
 	}
 	_, err := asks[api.SecretResult](r, 1000, methods.SecretRotate.Name, api.SecretRotateParams{Name: "TOKEN", Value: "another-value"})
@@ -143,13 +143,13 @@ func TestSecretsChange(t *testing.T) {
 	if result, err := r.useSecret("TOKEN"); err != nil || result.Version != 2 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, values, err := r.Secrets(r.run, false); err != nil || values["TOKEN"] != "another-value" {
+	if _, values, err := r.Secrets.Of(r.run, false); err != nil || values["TOKEN"] != "another-value" {
 		t.Errorf("%v", err)
 	}
 	r.clock.Add(3600)
 	_, err = r.useSecret("TOKEN")
 	refusedBy(t, err, api.CodeDenied, "an expired secret")
-	_, _, err = r.Secrets(r.run, false)
+	_, _, err = r.Secrets.Of(r.run, false)
 	refusedBy(t, err, api.CodeDenied, "a start with an expired secret")
 	_, err = asks[api.Nothing](r, 1000, methods.SecretRemove.Name, api.SecretNameParams{Name: "TOKEN"})
 	must(t, err)
@@ -196,20 +196,20 @@ func TestSecretsThatAreRefused(t *testing.T) {
 func TestSecretsThatAreRead(t *testing.T) {
 	t.Parallel()
 	r := withSecrets(t, func(p *api.SecretSetParams) { p.Terms.Plain = true })
-	if all, values, err := r.Secrets(r.run, true); err != nil || len(all) != 0 || len(values) != 0 {
+	if all, values, err := r.Secrets.Of(r.run, true); err != nil || len(all) != 0 || len(values) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	both := r.run
 	both.Spec.Kernel.Secrets = []string{"TOKEN:plain", "OTHER:env=T"}
 	_, err := asks[api.SecretResult](r, 1000, methods.SecretSet.Name, api.SecretSetParams{Name: "OTHER", Value: "another-value", Terms: secrets.Terms{Hosts: []string{"api.example.com"}}})
 	must(t, err)
-	if _, values, err := r.Secrets(both, true); err != nil || len(values) != 1 || values["TOKEN"] != secretValue {
+	if _, values, err := r.Secrets.Of(both, true); err != nil || len(values) != 1 || values["TOKEN"] != secretValue {
 		t.Errorf("%d, %v", len(values), err)
 	}
-	if _, values, err := r.Secrets(both, false); err != nil || len(values) != 1 || values["OTHER"] != "another-value" {
+	if _, values, err := r.Secrets.Of(both, false); err != nil || len(values) != 1 || values["OTHER"] != "another-value" {
 		t.Errorf("%d, %v", len(values), err)
 	}
 	both.Spec.Kernel.Secrets = []string{"OTHER:plain"}
-	_, _, err = r.Secrets(both, true)
+	_, _, err = r.Secrets.Of(both, true)
 	refusedBy(t, err, api.CodeDenied, "a secret that is not to be read")
 }

@@ -68,7 +68,7 @@ func (l secretsStart) open() error {
 	if l.streams.Secrets == nil {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "secrets", Message: "secrets are kept by cloved, which does not run here", Hint: "systemctl start cloved, or leave --secret out"}
 	}
-	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, files: map[string]string{}, plain: map[string]string{}, versions: map[string]uint64{}, hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold)}
+	s := &secretsUsed{keeper: l.streams.Secrets, run: l.spec.ID, denials: l.denials, refused: l.refusals.add, plain: map[string]string{}, versions: map[string]uint64{}, hold: cmp.Or(l.spec.Kernel.AskHold, agent.AskHold)}
 	s.ask = func(ctx context.Context, use api.SecretUseParams) (api.Approval, error) {
 		return l.share.question(ctx, api.ApprovalAskParams{Kind: api.ApproveSecret, Secret: &use})
 	}
@@ -82,10 +82,7 @@ func (l secretsStart) open() error {
 	}
 	config := swap.Config{Program: besideInit(l.runtime.init, swap.Program), IDs: [2]uint32{agent.ServiceID(os.Getpid(), outerProcess), agent.ServiceID(os.Getpid(), innerProcess)},
 		Roots: openRoots(), Values: read, Use: s.decide, Denied: s.denied}
-	placed, err := s.place(all, l.spec)
-	if err == nil {
-		err = l.allowsHosts(all)
-	}
+	placed, err := checkSecrets(l.spec, l.rules, all)
 	if err == nil && placed.signs {
 		config.SSHIDs = swaplink.IDs{First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}
 		config.SSH, err = listenInServices(l.runtime.paths.services(l.spec.ID), sshSocketName)
@@ -94,7 +91,7 @@ func (l secretsStart) open() error {
 		read.Close()
 		return err
 	}
-	config.Secrets = placed.secrets
+	config.Secrets, s.files = placed.secrets, placed.files
 	if s.Swap, err = swap.Start(config); err != nil {
 		return err
 	}
@@ -138,13 +135,43 @@ func setPipeSize(pipe *os.File, bytes int) error {
 type placed struct {
 	secrets  []swaplink.Secret
 	env      []string
+	files    map[string]string // by their paths inside
 	programs secrets.ProgramSettings
 	signs    bool // one is an ssh key
 }
 
+// CheckSecrets refuses a run whose secrets it could not use: all are those that it is started with.
+func CheckSecrets(spec agent.Spec, owner agent.Owner, all []api.Secret) error {
+	var swapped []api.Secret
+	for _, one := range all {
+		for _, text := range spec.Kernel.Secrets {
+			m, err := secrets.ParseMount(text)
+			switch {
+			case err != nil || m.Secret != one.Name:
+			case m.As != secrets.MountPlain:
+				swapped = append(swapped, one)
+			case !one.Terms.Plain:
+				return api.NotPlain(one.Name)
+			}
+		}
+	}
+	rules, err := rulesOf(spec, owner)
+	if err == nil {
+		_, err = checkSecrets(spec, rules, swapped)
+	}
+	return err
+}
+
+func checkSecrets(spec agent.Spec, rules *egress.Rules, all []api.Secret) (p placed, err error) {
+	if err := allowsHosts(spec, rules, all); err != nil {
+		return p, err
+	}
+	return place(all, spec)
+}
+
 // place makes a placeholder for each secret, and puts it where the spec says.
-func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err error) {
-	p.programs.Dir = rootfs.ServicesDir
+func place(all []api.Secret, spec agent.Spec) (p placed, err error) {
+	p.files, p.programs.Dir = map[string]string{}, rootfs.ServicesDir
 	for _, one := range all {
 		placeholder := secrets.NewPlaceholder(one.Terms.Prefix)
 		p.secrets = append(p.secrets, swaplink.Secret{Name: one.Name, Placeholder: placeholder, Terms: one.Terms})
@@ -162,7 +189,7 @@ func (s *secretsUsed) place(all []api.Secret, spec agent.Spec) (p placed, err er
 			case m.As == secrets.MountEnv:
 				p.env = append(p.env, m.To+"="+placeholder)
 			case m.As == secrets.MountFile:
-				s.files[m.To] = placeholder + "\n"
+				p.files[m.To] = placeholder + "\n"
 			default:
 				if err := p.programs.Add(m.As, one.Terms, placeholder); err != nil {
 					return p, &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: text, Err: err, Hint: "give its placeholder with " + m.Secret + ":env=VARIABLE"}
@@ -193,14 +220,14 @@ func formOf(t secrets.Terms) string {
 }
 
 // allowsHosts refuses a secret for a host that the network forbids: every use would be refused.
-func (l secretsStart) allowsHosts(all []api.Secret) error {
-	if l.spec.Kernel.People(agent.AskNet) > 0 {
+func allowsHosts(spec agent.Spec, rules *egress.Rules, all []api.Secret) error {
+	if spec.Kernel.People(agent.AskNet) > 0 {
 		return nil // people are asked about it
 	}
 	for _, one := range all {
 		for _, host := range one.Terms.Hosts {
 			name, _ := secrets.SplitHost(host)
-			if verdict := l.rules.Resolve(egress.Name(name)); !verdict.Allowed {
+			if verdict := rules.Resolve(egress.Name(name)); !verdict.Allowed {
 				return &agent.Error{Kind: agent.KindInvalid, Step: "secrets", Message: fmt.Sprintf("the secret %s is for %s, which the network's rules do not allow", one.Name, host), Hint: "add --allow " + secrets.ShortHost(host)}
 			}
 		}

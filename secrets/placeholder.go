@@ -91,6 +91,17 @@ func ParseMount(text string) (m Mount, err error) {
 	return m, nil
 }
 
+// Mounted are the names of the secrets in texts of mounts, each once and in their order.
+func Mounted(texts []string) (names []string) {
+	for _, text := range texts {
+		if m, err := ParseMount(text); err == nil {
+			names = append(names, m.Secret)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (m Mount) String() string {
 	if m.To == "" {
 		return m.Secret + ":" + m.As

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,14 @@ func ParseRule(text string) (r Rule, err error) {
 // Allows reports whether the rule allows a request. path is in the form of Path.
 func (r Rule) Allows(method, path string) bool {
 	return (r.method == "*" || r.method == method) && match(r.segments, strings.Split(strings.TrimPrefix(path, "/"), "/"))
+}
+
+// Permits reports whether the rules of a secret allow a request. path is in the form of Path.
+func (t Terms) Permits(method, path string) bool {
+	return len(t.Allow) == 0 || slices.ContainsFunc(t.Allow, func(text string) bool {
+		r, err := ParseRule(text)
+		return err == nil && r.Allows(method, path)
+	})
 }
 
 func match(pattern, path []string) bool {

@@ -86,6 +86,7 @@ func compareSpecs(t *testing.T, flags []string, values settings.Values) {
 	b := manifestBench(t)
 	f := b.cloved()
 	f.answer(methods.RunStart.Name, api.RunResult{})
+	f.answer(methods.SecretList.Name, keptSecret)
 	build := func(args ...string) agent.Spec {
 		if !values.Has(settings.Detach) {
 			return b.spec(args...)

@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/settings"
+	"clove.run/clove/secrets"
 )
 
 // samples give every flag of run a value that differs from its default. A flag that is missing
@@ -73,10 +74,13 @@ func TestOnAsk(t *testing.T) {
 	}
 }
 
+// keptSecret is what a cloved that keeps the secret TOKEN answers.
+var keptSecret = api.SecretListResult{Secrets: []api.Secret{{Name: "TOKEN", Terms: secrets.Terms{Hosts: []string{"api.example.com:443"}, Header: secrets.DefaultHeader}}}}
+
 // A secret is in the spec of a run with a network, in its place; what could not be used is refused.
 func TestSecretFlag(t *testing.T) {
 	b := interpreterBench(t)
-	b.cloved()
+	b.cloved().answer(methods.SecretList.Name, keptSecret)
 	b.file("work/agent.py", "", 0o644)
 	if k := b.spec("--network", "public", "--secret", "TOKEN:env=T", "--secret", "TOKEN:git", "work/agent.py").Kernel; !slices.Equal(k.Secrets, []string{"TOKEN:env=T", "TOKEN:git"}) {
 		t.Errorf("%+v", k)
@@ -88,6 +92,7 @@ func TestSecretFlag(t *testing.T) {
 		"--network public -e T=1 --secret TOKEN:env=T":               "is set already",
 		"--network public --secret TOKEN:file=relative":              "does not say how the run gets the secret",
 		"--network public --secret T/K:env=T":                        "is no name of a secret",
+		"--network public --secret MISSING:env=T":                    "there is no secret",
 		"--network public --secret TOKEN:svn":                        "does not say how the run gets the secret",
 	} {
 		if status, _, stderr := b.clove(append(append([]string{"run"}, strings.Fields(flags)...), "work/agent.py")...); status != 125 || !strings.Contains(stderr, want) {

@@ -26,6 +26,7 @@ import (
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
+	"clove.run/clove/secrets/sealed"
 )
 
 // share chooses the process that keeps the grants, budgets and models of the run: cloved where it
@@ -48,6 +49,9 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		if !spec.Kernel.Shares() {
 			return d, nil
 		}
+		if err := checkSecrets(c.Context, d, spec); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
 		s := client.NewShare(d)
 		streams.Kernel, streams.Secrets = s, s
 		if p.asking != nil {
@@ -67,9 +71,16 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		return nil, err
 	}
 	own := &kernel.Own{
-		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet},
+		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet, Secrets: sealed.NewKeeper(cmp.Or(os.Getenv("CLOVE_SECRET_KEY"), sealed.DefaultFile))},
+		Kept:   paths.Kernel(),
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
+	}
+	if len(spec.Kernel.Secrets) > 0 {
+		if err := checkOwnSecrets(own, spec); err != nil {
+			return nil, err
+		}
+		streams.Secrets = own
 	}
 	streams.Kernel = own
 	if p.asking != nil {
@@ -106,13 +117,13 @@ func (p launcher) checkNet(rule agent.EgressRule, owner agent.Owner) error {
 const modelLogBytes = 64 << 20
 
 // models serves models in this process.
-func models(ledger control.Ledger, contents func(agent.ID) (control.Contents, error)) (*control.Control, error) {
+func models(own *kernel.Own, contents func(agent.ID) (control.Contents, error)) (*control.Control, error) {
 	now, err := loadModels()
 	if err != nil {
 		return nil, err
 	}
 	return control.New(control.Options{
-		Ledger: ledger, Contents: contents, Config: func() *config.Config { return now }, Programs: runtime.Programs,
+		Ledger: own, Secrets: own, Contents: contents, Config: func() *config.Config { return now }, Programs: runtime.Programs,
 		Secret: func(name string) (string, error) {
 			return control.ReadSecret(cmp.Or(os.Getenv("CLOVE_SECRETS"), control.SecretsDir), name)
 		},
@@ -142,6 +153,8 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
 	case k.StdinFrom != "":
 		return needsCloved(settings.StdinFrom, "cloved, which keeps mail, does not run")
+	case len(k.Secrets) > 0 && k.People(agent.AskSecret) > 0:
+		return needsCloved(settings.Asks, "cloved, which asks people about uses of secrets, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:

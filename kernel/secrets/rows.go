@@ -79,14 +79,3 @@ func (r *Row) shown() api.Secret {
 	s.Terms.CA = ""
 	return s
 }
-
-// unusable says why a secret cannot be used now; empty: it can.
-func (r *Row) unusable(now time.Time) (code api.Code, why string) {
-	switch {
-	case !r.Expires.IsZero() && !now.Before(r.Expires):
-		return api.CodeDenied, "it expired at " + r.Expires.Format(time.RFC3339)
-	case r.MaxUses > 0 && r.Uses >= r.MaxUses:
-		return api.CodeBudget, fmt.Sprintf("its %d uses are used up", r.MaxUses)
-	}
-	return 0, ""
-}

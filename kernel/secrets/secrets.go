@@ -77,6 +77,15 @@ func (s Secrets) seal(terms secrets.Terms, value string) ([]byte, error) {
 	return keys.Seal([]byte(value))
 }
 
+// open decrypts a value.
+func (s Secrets) open(r *Row) ([]byte, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	return keys.Open(r.Sealed)
+}
+
 func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretResult, out service.Outcome, err error) {
 	out.About = fmt.Sprintf("%.64q", p.Name)
 	wrong := func(err error) error { return api.Failure(api.CodeParams, "", "%v", err) }
@@ -118,15 +127,25 @@ func (s Secrets) set(c *service.Call, p api.SecretSetParams) (result api.SecretR
 
 // named is a secret of the caller's.
 func named(c *service.Call, name string) (*Row, error) {
-	r, err := Rows.Get(c.Tx, key(c.UID, name))
+	return get(c.Tx, c.UID, name)
+}
+
+// get is a secret of a user's.
+func get(tx *store.KernelTx, owner uint32, name string) (*Row, error) {
+	r, err := Rows.Get(tx, key(owner, name))
 	if err == nil && r == nil {
-		err = noSecret(name)
+		err = api.NoSecret(name)
 	}
 	return r, err
 }
 
-func noSecret(name string) error {
-	return api.Failure(api.CodeNotFound, "clove secret list shows yours, clove secret set makes one", "there is no secret %.64q", name)
+// usableOf is a secret of a user's that can be used now.
+func usableOf(tx *store.KernelTx, owner uint32, name string, now time.Time) (*Row, error) {
+	r, err := get(tx, owner, name)
+	if err == nil {
+		err = r.shown().Usable(now)
+	}
+	return r, err
 }
 
 func (s Secrets) rotate(c *service.Call, p api.SecretRotateParams) (result api.SecretResult, out service.Outcome, err error) {
@@ -185,17 +204,10 @@ func (s Secrets) check(c *service.Call, _ api.Nothing) (result api.SecretCheckRe
 	}
 	for _, r := range all {
 		result.Checked++
-		_, why := r.unusable(c.Now)
-		if keys, kerr := s.keys(); why == "" {
-			if kerr == nil {
-				_, kerr = keys.Open(r.Sealed)
-			}
-			if kerr != nil {
-				why = kerr.Error()
-			}
-		}
-		if why != "" {
-			result.Problems = append(result.Problems, r.Name+": "+why)
+		if err := r.shown().Usable(c.Now); err != nil {
+			result.Problems = append(result.Problems, api.ErrorOf(err).Message)
+		} else if _, err := s.open(r); err != nil {
+			result.Problems = append(result.Problems, r.Name+": "+err.Error())
 		}
 	}
 	return result, out, nil
@@ -221,7 +233,7 @@ func (s Secrets) uses(c *service.Call, p api.SecretUsesParams) (result api.Secre
 
 // use decides one request of a run. What it is refused for, its agent reads.
 func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretUseResult, out service.Outcome, err error) {
-	out.About = fmt.Sprintf("%.64q %.200q %.32q %.512q", p.Secret, p.Host, p.Method, p.Path)
+	out.About = aboutUse(p)
 	run, found := c.Run, c.Run.Spec.ID == p.Run
 	if s.Run != nil {
 		run, found = s.Run(p.Run)
@@ -237,12 +249,22 @@ func (s Secrets) use(c *service.Call, p api.SecretUseParams) (result api.SecretU
 	if out.Rule, err = s.may(c, run, r, p); err != nil {
 		return result, out, err
 	}
+	result.Version = r.Version
+	return result, out, count(c, r, run, p)
+}
+
+// aboutUse is a use in the audit log.
+func aboutUse(p api.SecretUseParams) string {
+	return fmt.Sprintf("%.64q %.200q %.32q %.512q", p.Secret, p.Host, p.Method, p.Path)
+}
+
+// count keeps a use, in the place of the oldest one.
+func count(c *service.Call, r *Row, run agent.Run, p api.SecretUseParams) error {
 	r.Uses++
 	u := api.SecretUse{Secret: r.Name, Time: c.Now.UTC(), Run: run.Spec.ID, Agent: run.Spec.Name, Host: p.Host, Method: p.Method, Path: p.Path}
 	r.Last = &u
-	result.Version = r.Version
 	slot := strconv.FormatInt(r.Uses%usesKept, 16)
-	return result, out, cmp.Or(Rows.Put(c.Tx, r), uses.Put(c.Tx, &use{Owner: r.Owner, Slot: slot, SecretUse: u}))
+	return cmp.Or(Rows.Put(c.Tx, r), uses.Put(c.Tx, &use{Owner: r.Owner, Slot: slot, SecretUse: u}))
 }
 
 // usable is a secret that a run was started with, and that can be used now.
@@ -250,17 +272,7 @@ func usable(c *service.Call, run agent.Run, name string) (*Row, error) {
 	if !has(run, name) {
 		return nil, api.Failure(api.CodeDenied, "start it with --secret", "the run was not started with the secret %.64q", name)
 	}
-	r, err := Rows.Get(c.Tx, key(run.Owner.UID, name))
-	if err == nil && r == nil {
-		err = noSecret(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if code, why := r.unusable(c.Now); why != "" {
-		return nil, api.Failure(code, "clove secret list", "%s: %s", r.Name, why)
-	}
-	return r, nil
+	return usableOf(c.Tx, run.Owner.UID, name, c.Now)
 }
 
 // may takes a use through the stages of a call of the run's agent: no taint that the secret avoids, and a grant that covers it, or
@@ -301,43 +313,26 @@ func (s Secrets) Question(c *service.Call, run agent.Run, p api.SecretUseParams)
 
 // has reports whether a run was started with a secret.
 func has(run agent.Run, name string) bool {
-	return slices.Contains(names(run, func(m secrets.Mount) bool { return m.Secret == name }), name)
-}
-
-// names are the secrets of some of the mounts of a run, in their order.
-func names(run agent.Run, of func(secrets.Mount) bool) (all []string) {
-	for _, text := range run.Spec.Kernel.Secrets {
-		if m, err := secrets.ParseMount(text); err == nil && of(m) {
-			all = append(all, m.Secret)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Contains(secrets.Mounted(run.Spec.Kernel.Secrets), name)
 }
 
 // Open returns the secrets that a run was started with, with their values apart: those that its agent reads, or those that it never
 // has. One that is not there, or cannot be used, refuses the run.
 func (s Secrets) Open(tx *store.KernelTx, run agent.Run, plain bool, now time.Time) (all []api.Secret, values map[string]string, err error) {
-	keys, err := s.keys()
-	if err != nil {
-		return nil, nil, err
-	}
 	values = map[string]string{}
-	for _, name := range names(run, func(m secrets.Mount) bool { return (m.As == secrets.MountPlain) == plain }) {
-		r, err := Rows.Get(tx, key(run.Owner.UID, name))
-		if err == nil && r == nil {
-			err = noSecret(name)
-		}
+	of := slices.DeleteFunc(slices.Clone(run.Spec.Kernel.Secrets), func(text string) bool {
+		m, err := secrets.ParseMount(text)
+		return err != nil || (m.As == secrets.MountPlain) != plain
+	})
+	for _, name := range secrets.Mounted(of) {
+		r, err := usableOf(tx, run.Owner.UID, name, now)
 		if err != nil {
 			return nil, nil, err
 		}
-		if code, why := r.unusable(now); why != "" {
-			return nil, nil, api.Failure(code, "clove secret list", "%s: %s", name, why)
-		}
 		if plain && !r.Terms.Plain {
-			return nil, nil, api.Failure(api.CodeDenied, "give the agent a placeholder, as "+name+":env=VARIABLE, or set the secret anew with --plain", "the secret %s is not for an agent to read", name)
+			return nil, nil, api.NotPlain(name)
 		}
-		value, err := keys.Open(r.Sealed)
+		value, err := s.open(r)
 		if err != nil {
 			return nil, nil, err
 		}

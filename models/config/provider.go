@@ -24,7 +24,7 @@ type Provider struct {
 	// that a run names.
 	Script string
 	// Key names the file in /etc/clove/secrets, or the systemd credential, that holds the
-	// key; empty: none is sent.
+	// key, or is secretKey and the name of a secret of root's; empty: none is sent.
 	Key string
 	// Subscription is the row of the client whose token the key is; nil: the key is one of the
 	// family's own.
@@ -88,6 +88,12 @@ func (p *Provider) Endpoint(f models.Format) string {
 	return p.URL + routes[f]
 }
 
+// secretKey begins a key that is a secret.
+const secretKey = "secret:"
+
+// Secret returns the name of the secret that is the key; false: it is none.
+func (p *Provider) Secret() (name string, is bool) { return strings.CutPrefix(p.Key, secretKey) }
+
 // Host returns the host of the URL, without its port.
 func (p *Provider) Host() string {
 	u, err := url.Parse(p.URL)
@@ -140,10 +146,12 @@ func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	if f.Family != models.OpenAI && f.Family != models.Anthropic {
 		return document.Wrong(document.Join(at, "family"), "use openai or anthropic: most other servers speak openai", "%.64q is not the family of a provider", f.Family)
 	}
-	if f.Key != "" && !isFileName(f.Key) {
-		return document.Wrong(document.Join(at, "key"), "write the name of a file in /etc/clove/secrets, not the key itself", "the key is not the name of a file")
-	}
+	name, secret := p.Secret()
 	switch {
+	case f.Key != "" && !isFileName(name):
+		return document.Wrong(document.Join(at, "key"), "write the name of a file in /etc/clove/secrets, or secret:NAME, not the key itself", "the key is not the name of a file or of a secret")
+	case secret && f.Plain:
+		return document.Wrong(document.Join(at, "key"), "name a file in /etc/clove/secrets", "plain: true sends the key without TLS, and a secret goes over TLS alone")
 	case f.CA != "" && f.Plain:
 		return document.Wrong(document.Join(at, "ca"), "remove one of them", "plain: true has no certificates")
 	case f.CA != "" && !path.IsAbs(f.CA):

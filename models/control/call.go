@@ -126,6 +126,10 @@ func (k *call) launch() *link.Refuse {
 		k.desk.Log.Error("clove-upstream cannot be started", "error", err)
 		return failed(errors.New("the provider's side cannot be started"))
 	}
+	if err := k.desk.upstreams.keys.use(k.served.run, k.target.Provider, k.begin.Format); err != nil {
+		k.desk.Log.Warn("a call of a model is refused", "run", k.served.run.Spec.Name, "error", err)
+		return failed(err)
+	}
 	near, far, err := stream()
 	if err != nil {
 		return failed(err)

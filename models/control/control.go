@@ -28,7 +28,7 @@ type Control struct {
 func New(o Options) *Control {
 	l := &launcher{programs: o.Programs, journals: o.Journals, spawn: spawn}
 	d := &desk{Options: o, limits: limiters{maxWait: maxWait, all: map[string]*limiter{}}, settler: settler{o.Ledger, o.Called, o.Log},
-		upstreams: &upstreams{launcher: l, config: o.Config, secret: o.Secret, scripts: map[string]*process{}}}
+		upstreams: &upstreams{launcher: l, config: o.Config, keys: keys{o.Secret, o.Secrets}, scripts: map[string]*process{}}}
 	r := newRuns()
 	return &Control{desk: d, runs: r, launcher: l,
 		fronts: &fronts{launcher: l, desk: d, runs: r, places: maxFlying, pause: time.Second, all: map[uint32]*front{}}}

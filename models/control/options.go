@@ -30,6 +30,8 @@ type Options struct {
 	Programs func() (string, error)
 	// Secret returns a provider's key by its name.
 	Secret func(name string) (string, error)
+	// Secrets keeps the keys that are secrets; nil: there are none.
+	Secrets Secrets
 	// Called is told of each call that has ended, and must not block; nil: nobody asks.
 	Called func(run agent.Run, c models.Call)
 	// Journals is a directory for what makes calls outlast this process; empty: they end with it.

@@ -1,19 +1,15 @@
 package control
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
 
@@ -50,24 +46,6 @@ func ReadSecret(dir, name string) (string, error) {
 		return "", refuse(err, "")
 	}
 	return key(text)
-}
-
-// keysDigest tells keys apart without keeping them.
-type keysDigest [sha256.Size]byte
-
-func digestKeys(now *config.Config, secret func(name string) (string, error)) (digest keysDigest, err error) {
-	all := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(now.Providers)) {
-		if p := now.Providers[name]; p.Key != "" {
-			key, err := secret(p.Key)
-			if err != nil {
-				return digest, err
-			}
-			fmt.Fprintf(all, "%s %s\n", name, key) // neither has a space or the end of a line
-		}
-	}
-	all.Sum(digest[:0])
-	return digest, nil
 }
 
 // key is a file's content without the end of its line. Anything else that cannot be in an

@@ -100,7 +100,7 @@ func TestAKeyThatHasChanged(t *testing.T) {
 	r.load(subscriptions)
 	var key atomic.Value
 	key.Store("first")
-	r.desk.upstreams.secret = func(string) (string, error) {
+	r.desk.upstreams.keys.file = func(string) (string, error) {
 		if k := key.Load().(string); k != "" {
 			return k, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models"
@@ -60,6 +61,9 @@ func (c *Control) try(ctx context.Context, w *demand) (done link.Done, said stri
 	}
 	u, err := c.desk.upstreams.get()
 	if err != nil {
+		return done, "", err
+	}
+	if err := c.desk.upstreams.keys.use(agent.Run{}, w.target.Provider, w.begin.Format); err != nil {
 		return done, "", err
 	}
 	near, far, err := stream()

@@ -66,6 +66,11 @@ func keyHint(p *config.Provider) string {
 	if p.Key == "" {
 		return fmt.Sprintf("no key is sent: write it into %s/%s (mode 0600), and key: %s into the provider %s of models.yaml", SecretsDir, p.Name, p.Name, p.Name)
 	}
+	if name, secret := p.Secret(); secret && p.Subscription != nil {
+		return "on the host, give it a new token (" + p.Subscription.Renew + "): clove secret rotate " + name
+	} else if secret {
+		return "give it the right key: clove secret rotate " + name + ", and the next call has it"
+	}
 	hint := "write the right key into "
 	if p.Subscription != nil {
 		hint = "on the host, write a new token (" + p.Subscription.Renew + ") into "

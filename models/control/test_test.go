@@ -76,7 +76,7 @@ func (r *rig) provided(answer http.HandlerFunc) (asked func() string) {
 	}))
 	r.t.Cleanup(web.Close)
 	r.real()
-	r.desk.upstreams.secret = func(string) (string, error) { return testKey, nil }
+	r.desk.upstreams.keys.file = func(string) (string, error) { return testKey, nil }
 	r.load(strings.NewReplacer("https://p.example", web.URL, "https://c.example", web.URL, `users: ["*"]`, `plain: true, users: ["*"]`, `users: ["1000"]`, `plain: true, users: ["1000"]`).Replace(file))
 	return func() string { return within(r.t, last) }
 }

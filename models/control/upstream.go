@@ -34,7 +34,7 @@ type upstreams struct {
 	pool
 	launcher *launcher
 	config   func() *config.Config
-	secret   func(name string) (string, error)
+	keys     keys
 
 	// The pool's mu guards the following.
 	current *upstream // nil: none was needed yet
@@ -56,7 +56,7 @@ type upstream struct {
 // read, as while a file is written, those that were read before hold.
 func (a *upstreams) get() (*upstream, error) {
 	now := a.config()
-	keys, err := digestKeys(now, a.secret)
+	keys, err := a.keys.digest(now)
 	return obtain(&a.pool, func() *upstream {
 		if u := a.current; u != nil && u.config == now && (u.keys == keys || err != nil) && !u.ended() {
 			return u
@@ -146,7 +146,7 @@ func (a *upstreams) start(now *config.Config, keys keysDigest) (*upstream, error
 		return nil, err
 	}
 	defer read.Close()
-	to, err := setup(now, a.secret)
+	to, err := setup(now, a.keys)
 	if err != nil {
 		write.Close()
 		return nil, err
@@ -289,7 +289,7 @@ var ownFormats = map[models.Format]string{
 }
 
 // setup is what clove-upstream has to know, the keys among it.
-func setup(now *config.Config, secret func(name string) (string, error)) (link.Setup, error) {
+func setup(now *config.Config, keys keys) (link.Setup, error) {
 	s := link.Setup{Providers: map[string]link.Provider{}}
 	for _, path := range rootsFiles {
 		if text, err := os.ReadFile(path); err == nil {
@@ -306,13 +306,11 @@ func setup(now *config.Config, secret func(name string) (string, error)) (link.S
 				to.Endpoints[f] = p.Endpoint(f)
 			}
 		}
-		if p.Key != "" {
-			key, err := secret(p.Key)
-			if err != nil {
-				return s, fmt.Errorf("provider %s: %w", name, err)
-			}
-			to.Key = key
+		key, own, err := keys.of(p)
+		if err != nil {
+			return s, fmt.Errorf("provider %s: %w", name, err)
 		}
+		to.Key = key
 		if p.Subscription != nil {
 			to.Subscription, to.Account = p.Subscription.Client, p.Account
 		}
@@ -320,7 +318,7 @@ func setup(now *config.Config, secret func(name string) (string, error)) (link.S
 		if err != nil {
 			return s, err
 		}
-		to.Roots = roots
+		to.Roots = append(roots, own...) // one has them, and no more: fits
 		s.Providers[name] = to
 	}
 	return s, nil
