@@ -9,6 +9,8 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
+	"clove.run/clove/secrets/sealed"
+	"clove.run/clove/secrets/sshkey"
 )
 
 // valuesTime bounds the wait for a reader of values.
@@ -58,4 +60,13 @@ func writeValues(pipe *os.File, values map[string]string) error {
 		return api.Failure(api.CodeRequest, "", "the values of secrets cannot be passed on")
 	}
 	return nil
+}
+
+// secretKeys encrypt values, and read those that are private keys of ssh.
+type secretKeys struct{ *sealed.Keeper }
+
+// CheckSSH is as kernel/secrets.Keys has it.
+func (secretKeys) CheckSSH(value []byte) error {
+	_, err := sshkey.Read(value)
+	return err
 }

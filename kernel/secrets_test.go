@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/secrets"
 	"clove.run/clove/secrets/sealed"
+	"clove.run/clove/secrets/sshkey"
 )
 
 const secretValue = "ghp_a-value-of-the-kernels-tests"
@@ -23,7 +24,7 @@ func withSecrets(t *testing.T, change func(*api.SecretSetParams)) *rig {
 	t.Helper()
 	run := newRun(1000, agent.Kernel{Secrets: []string{"TOKEN:env=T"}})
 	run.Spec.Network = agent.NetworkAllowlist
-	r := &rig{t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}
+	r := &rig{t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sshKeeper{sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}}
 	r.clock.Store(1_800_000_000)
 	r.open()
 	p := api.SecretSetParams{Name: "TOKEN", Value: secretValue, Terms: secrets.Terms{Hosts: []string{"api.example.com"}}}
@@ -32,6 +33,14 @@ func withSecrets(t *testing.T, change func(*api.SecretSetParams)) *rig {
 	must(t, err)
 	r.attach(true)
 	return r
+}
+
+// sshKeeper reads keys, as cloved does.
+type sshKeeper struct{ *sealed.Keeper }
+
+func (sshKeeper) CheckSSH(value []byte) error {
+	_, err := sshkey.Read(value)
+	return err
 }
 
 func (r *rig) useSecret(name string) (api.SecretUseResult, error) {
