@@ -51,7 +51,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet, Approvers: func() []uint32 { return d.config().Approvers },
 		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Asked: func(kind api.ApprovalKind, outcome string) { d.meter.Asked(string(kind), outcome) }, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Changes: ownChanges{d.cache, d.layers()}, Find: d.cache.find, Event: d.cache.event, Services: s.services(),
-		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Secrets: sealed.NewKeeper(d.config().SecretKey)})
+		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Secrets: secretKeys{sealed.NewKeeper(d.config().SecretKey)}})
 	return s, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/kernel"
+	"clove.run/clove/secrets/sealed"
+	"clove.run/clove/secrets/sshkey"
 )
 
 // openSecrets returns the secrets of a run to its supervisor, and writes their values into the pipe that the supervisor passes: its
@@ -36,4 +38,13 @@ func (s *server) secretsOf(c *rpc.Conn, peer caller, request rpc.Message) (resul
 	defer pipe.Close()
 	result.Secrets = all
 	return result, kernel.WriteValues(pipe, values)
+}
+
+// secretKeys encrypt values, and read those that are private keys of ssh.
+type secretKeys struct{ *sealed.Keeper }
+
+// CheckSSH is as kernel/secrets.Keys has it.
+func (secretKeys) CheckSSH(value []byte) error {
+	_, err := sshkey.Read(value)
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/secrets"
 	"clove.run/clove/secrets/sealed"
+	"clove.run/clove/secrets/sshkey"
 )
 
 const secretValue = "ghp_a-value-of-the-kernels-tests"
@@ -31,7 +32,7 @@ func withSecretsOf(t *testing.T, has agent.Kernel, taints service.Taints, change
 	t.Helper()
 	run := newRun(1000, has)
 	run.Spec.Network = agent.NetworkAllowlist
-	r := &rig{taints: taints, t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}
+	r := &rig{taints: taints, t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}, keys: sshKeeper{sealed.NewKeeper(filepath.Join(t.TempDir(), "key"))}}
 	r.clock.Store(1_800_000_000)
 	r.open()
 	p := api.SecretSetParams{Name: "TOKEN", Value: secretValue, Terms: secrets.Terms{Hosts: []string{"api.example.com"}}}
@@ -40,6 +41,14 @@ func withSecretsOf(t *testing.T, has agent.Kernel, taints service.Taints, change
 	must(t, err)
 	r.attach(true)
 	return r
+}
+
+// sshKeeper reads keys, as cloved does.
+type sshKeeper struct{ *sealed.Keeper }
+
+func (sshKeeper) CheckSSH(value []byte) error {
+	_, err := sshkey.Read(value)
+	return err
 }
 
 func (r *rig) useSecret(name string) (api.SecretUseResult, error) {

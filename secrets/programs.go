@@ -88,12 +88,7 @@ func (p *ProgramSettings) SSH(of SSH) {
 	}
 	for _, text := range of.HostKeys {
 		host, key, _ := strings.Cut(text, " ")
-		if name, port := SplitHost(host); port == sshPort {
-			host = name
-		} else {
-			host = "[" + name + "]:" + port
-		}
-		p.Files[known] += host + " " + key + "\n"
+		p.Files[known] += shownHost(host) + " " + key + "\n"
 	}
 }
 

@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"crypto/hmac"
+	"crypto/sha1"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -146,6 +148,27 @@ func TestTermsWithoutRequests(t *testing.T) {
 	plain, err := Terms{Plain: true}.Normal()
 	if err != nil || plain.CheckValue([]byte("two\nlines")) != nil || plain.CheckValue([]byte("a zero \x00")) == nil {
 		t.Errorf("%+v, %v", plain, err)
+	}
+}
+
+// Hosts' keys are found in a text of ssh's: by name, by name and port, hashed (as ssh-keygen -H does it), and not if they are revoked.
+func TestKnownHosts(t *testing.T) {
+	t.Parallel()
+	hashed := func(host string) string {
+		h := hmac.New(sha1.New, []byte("salt"))
+		h.Write([]byte(host))
+		return "|1|" + base64.StdEncoding.EncodeToString([]byte("salt")) + "|" + base64.StdEncoding.EncodeToString(h.Sum(nil))
+	}
+	text := "# a comment\n\ngit.example.com,10.0.0.1 ssh-ed25519 AAAA1 x\nGit.example.com ssh-rsa AAAA2\n" + hashed("[other.example.com]:2222") + " ssh-rsa AAAA3\n" +
+		"@revoked * ssh-rsa AAAA2\n@cert-authority git.example.com ssh-rsa AAAA4\n*.example.com ssh-rsa AAAA5\ngit.example.com ssh-dss AAAA6\n"
+	got, err := KnownHosts(text, []string{"git.example.com:22", "other.example.com:2222"})
+	if want := []string{"git.example.com:22 ssh-ed25519 AAAA1", "other.example.com:2222 ssh-rsa AAAA3"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, host := range []string{"git.example.com:2222", "other.example.com:22", "none.example.com:22"} {
+		if got, err := KnownHosts(text, []string{host}); err == nil {
+			t.Errorf("%s: %q", host, got)
+		}
 	}
 }
 

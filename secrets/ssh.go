@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"crypto/hmac"
+	"crypto/sha1"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -93,6 +95,56 @@ func parseHostKey(text string) (k HostKey, err error) {
 		return k, wrong
 	}
 	return k, nil
+}
+
+// KnownHosts returns the keys that a text in the form of known_hosts (sshd(8)) has for hosts, each as HOST:PORT TYPE KEY. A name in it is
+// whole, or hashed; patterns, authorities and keys that are revoked are passed over.
+func KnownHosts(text string, hosts []string) (keys []string, err error) {
+	var lines [][]string
+	var revoked []string
+	for line := range strings.Lines(text) {
+		switch fields := strings.Fields(line); {
+		case len(fields) > 3 && fields[0] == "@revoked":
+			revoked = append(revoked, fields[3])
+		case len(fields) > 2 && fields[0][0] != '#' && fields[0][0] != '@' && slices.Contains(hostKeyTypes, fields[1]):
+			lines = append(lines, fields)
+		}
+	}
+	for _, host := range hosts {
+		found := len(keys)
+		for _, line := range lines {
+			if knows(line[0], shownHost(host)) && !slices.Contains(revoked, line[2]) {
+				keys = append(keys, host+" "+line[1]+" "+line[2])
+			}
+		}
+		if len(keys) == found {
+			return nil, fmt.Errorf("there is no key of %s: write its line, as ssh-keyscan prints it", shownHost(host))
+		}
+	}
+	return keys, nil
+}
+
+// knows reports whether the names of a line have a host.
+func knows(names, host string) bool {
+	return slices.ContainsFunc(strings.Split(names, ","), func(name string) bool {
+		parts := strings.Split(name, "|")
+		if len(parts) != 4 || parts[1] != "1" {
+			return strings.EqualFold(name, host)
+		}
+		salt, err := base64.StdEncoding.DecodeString(parts[2])
+		hash := hmac.New(sha1.New, salt)
+		hash.Write([]byte(host))
+		return err == nil && base64.StdEncoding.EncodeToString(hash.Sum(nil)) == parts[3]
+	})
+}
+
+// shownHost is a host as known_hosts has it: without the port of ssh, or [NAME]:PORT.
+func shownHost(host string) string {
+	name, port := SplitHost(host)
+	if port == sshPort {
+		return name
+	}
+	return "[" + name + "]:" + port
 }
 
 // Methods of uses that are in no request of HTTP: a signature, whose path is the user on the host, and a file that the agent reads.

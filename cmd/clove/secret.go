@@ -14,7 +14,6 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/secrets"
-	"clove.run/clove/secrets/sshkey"
 )
 
 // Flags of clove secret that no other command has.
@@ -93,10 +92,13 @@ func fillSecret(l *line, p *api.SecretSetParams) (err error) {
 	if _, err := p.Terms.Normal(); err != nil { // before a value is asked for
 		return invalid("", "", "%v", err)
 	}
-	if p.Value, err = readSecretValue(l); err == nil {
-		err = checkSecretValue(p.Terms, p.Value)
+	if p.Value, err = readSecretValue(l); err != nil {
+		return err
 	}
-	return err
+	if err := p.Terms.CheckValue([]byte(p.Value)); err != nil { // cloved reads keys
+		return invalid(flagFromFile, "write it into a file in one line, or pipe it in: printf %s TOKEN | clove secret …; the file of a private key takes --ssh", "%v", err)
+	}
+	return nil
 }
 
 // fillSSH reads what an ssh key is for.
@@ -112,28 +114,18 @@ func fillSSH(l *line, t *secrets.Terms) error {
 		return invalid(flagKnownHosts, "name a file with the keys of the hosts, for example ~/.ssh/known_hosts; ssh-keyscan HOST prints them, which you compare with those that the host makes known", "by which keys are the hosts known?")
 	}
 	of := secrets.Terms{Hosts: t.Hosts, SSH: &secrets.SSH{User: user}}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return invalid(flagKnownHosts, "name a file with the keys of the hosts", "%v", err)
+	}
 	hosts, err := of.NormalHosts()
 	if err == nil {
-		of.SSH.HostKeys, err = sshkey.Known(file, hosts)
+		of.SSH.HostKeys, err = secrets.KnownHosts(string(text), hosts)
 	}
 	if err != nil {
 		return invalid(flagKnownHosts, "", "%v", err)
 	}
 	t.SSH = of.SSH
-	return nil
-}
-
-// checkSecretValue refuses a value that the secret cannot have. cloved does so again.
-func checkSecretValue(t secrets.Terms, value string) error {
-	hint := "write it into a file in one line, or pipe it in: printf %s TOKEN | clove secret …"
-	err := t.CheckValue([]byte(value))
-	if err == nil && t.SSH != nil {
-		hint = "name the file of a private key"
-		_, err = sshkey.Read([]byte(value))
-	}
-	if err != nil {
-		return invalid(flagFromFile, hint, "%v", err)
-	}
 	return nil
 }
 

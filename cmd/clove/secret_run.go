@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/kernel"
 	"clove.run/clove/runtime"
 	"clove.run/clove/secrets"
+	"clove.run/clove/secrets/sealed"
 )
 
 // checkSecrets refuses a run in the foreground for its secrets before anything of it is stored, as cloved does for those that it starts.
@@ -45,4 +46,12 @@ func checkOwnSecrets(own *kernel.Own, spec agent.Spec) error {
 		return err
 	}
 	return runtime.CheckSecrets(spec, agent.Owner{}, all)
+}
+
+// ownKeys decrypt values without cloved, which alone sets them.
+type ownKeys struct{ *sealed.Keeper }
+
+// CheckSSH refuses: no value is set here.
+func (ownKeys) CheckSSH([]byte) error {
+	return api.Failure(api.CodeUnenforceable, agent.StartCloved(), "cloved, which keeps secrets, does not run")
 }

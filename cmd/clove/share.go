@@ -71,7 +71,7 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		return nil, err
 	}
 	own := &kernel.Own{
-		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet, Secrets: sealed.NewKeeper(cmp.Or(os.Getenv("CLOVE_SECRET_KEY"), sealed.DefaultFile))},
+		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: p.checkNet, Secrets: ownKeys{sealed.NewKeeper(cmp.Or(os.Getenv("CLOVE_SECRET_KEY"), sealed.DefaultFile))}},
 		Kept:   paths.Kernel(),
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },

@@ -13,7 +13,6 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/secrets"
-	"clove.run/clove/secrets/sshkey"
 	"clove.run/clove/store"
 )
 
@@ -33,6 +32,8 @@ type Secrets struct {
 
 // Keys encrypt and decrypt values.
 type Keys interface {
+	// CheckSSH refuses what is no private key that can sign. The library of ssh is no part of the programs that start agents.
+	CheckSSH(value []byte) error
 	Seal(value []byte) ([]byte, error)
 	Open(sealed []byte) ([]byte, error)
 }
@@ -63,16 +64,16 @@ func (s Secrets) keys() (Keys, error) {
 
 // seal checks a value and encrypts it.
 func (s Secrets) seal(terms secrets.Terms, value string) ([]byte, error) {
-	err := terms.CheckValue([]byte(value))
-	if err == nil && terms.SSH != nil {
-		_, err = sshkey.Read([]byte(value))
-	}
-	if err != nil {
-		return nil, api.Failure(api.CodeParams, "", "%v", err)
-	}
 	keys, err := s.keys()
 	if err != nil {
 		return nil, err
+	}
+	err = terms.CheckValue([]byte(value))
+	if err == nil && terms.SSH != nil {
+		err = keys.CheckSSH([]byte(value))
+	}
+	if err != nil {
+		return nil, api.Failure(api.CodeParams, "", "%v", err)
 	}
 	return keys.Seal([]byte(value))
 }

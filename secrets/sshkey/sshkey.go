@@ -1,16 +1,13 @@
 package sshkey
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // Key is a private key.
@@ -119,33 +116,3 @@ func Fingerprint(key []byte) string {
 	}
 	return "no key"
 }
-
-// Known returns the keys that a file in the form of known_hosts has for hosts, each as HOST:PORT TYPE KEY.
-func Known(file string, hosts []string) (keys []string, err error) {
-	find, err := knownhosts.New(file)
-	if err != nil {
-		return nil, err
-	}
-	anyAddress := &net.TCPAddr{IP: net.IPv4zero}
-	for _, host := range hosts {
-		// The file is asked about a key that it does not have, and says which it has.
-		var known *knownhosts.KeyError
-		if err := find(host, anyAddress, noKey{}); !errors.As(err, &known) || len(known.Want) == 0 {
-			return nil, fmt.Errorf("%s has no key of %s", file, host)
-		}
-		for _, want := range known.Want {
-			if find(host, anyAddress, want.Key) != nil {
-				continue // it is revoked
-			}
-			keys = append(keys, host+" "+string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(want.Key))))
-		}
-	}
-	return keys, nil
-}
-
-// noKey is a public key that is no host's.
-type noKey struct{}
-
-func (noKey) Type() string                        { return "none" }
-func (noKey) Marshal() []byte                     { return []byte("none") }
-func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("it is no key") }

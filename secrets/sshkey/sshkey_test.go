@@ -8,14 +8,11 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/pem"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 func must(t *testing.T, err error) {
@@ -106,34 +103,6 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		if _, err := Read(text); err == nil || !strings.Contains(err.Error(), about) || strings.Contains(err.Error(), "AAAA") {
 			t.Errorf("%s: %v", about, err)
-		}
-	}
-}
-
-// Hosts' keys are found in a file of ssh's: by name, by name and port, hashed, and not if they are revoked.
-func TestKnown(t *testing.T) {
-	t.Parallel()
-	var lines []string
-	line := func(key crypto.Signer) (string, string) {
-		signer, err := ssh.NewSignerFromKey(key)
-		must(t, err)
-		text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-		return text, signer.PublicKey().Type()
-	}
-	all := keys(t)
-	ed, _ := line(all[ssh.KeyAlgoED25519])
-	ec, _ := line(all[ssh.KeyAlgoECDSA256])
-	rs, _ := line(all[ssh.KeyAlgoRSASHA256])
-	lines = append(lines, "# a comment", "git.example.com,10.0.0.1 "+ed+" x", "git.example.com "+ec, knownhosts.HashHostname("[other.example.com]:2222")+" "+rs, "@revoked * "+ec)
-	file := filepath.Join(t.TempDir(), "known_hosts")
-	must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	got, err := Known(file, []string{"git.example.com:22", "other.example.com:2222"})
-	if want := []string{"git.example.com:22 " + ed, "other.example.com:2222 " + rs}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%q, %v", got, err)
-	}
-	for _, host := range []string{"git.example.com:2222", "other.example.com:22", "none.example.com:22"} {
-		if got, err := Known(file, []string{host}); err == nil {
-			t.Errorf("%s: %q", host, got)
 		}
 	}
 }

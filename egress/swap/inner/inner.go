@@ -145,25 +145,6 @@ func (s *Server) learn(from io.Reader) error {
 	return err
 }
 
-// keep uses values from now on, and returns the public keys of those that sign.
-func (s *Server) keep(values link.Values) (map[string][]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	public, err := s.learnKeys(values)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range values {
-		if public[name] != nil {
-			continue // it is in no request, and so in no answer
-		}
-		s.keyless = s.keyless.With(value)
-		s.longest = max(s.longest, len(value))
-	}
-	s.values = values
-	return public, nil
-}
-
 // listen takes the outer side's messages until it is gone.
 func (s *Server) listen() {
 	defer s.control.Close()

@@ -46,6 +46,25 @@ func (s *Server) decide(ctx context.Context, name string, request link.Request) 
 	return link.Verdict{Reason: "clove does not answer", Busy: true}
 }
 
+// keep uses values from now on, and returns the public keys of those that sign.
+func (s *Server) keep(values link.Values) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	public, err := s.learnKeys(values)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range values {
+		if public[name] != nil {
+			continue // it is in no request, and so in no answer
+		}
+		s.keyless = s.keyless.With(value)
+		s.longest = max(s.longest, len(value))
+	}
+	s.values = values
+	return public, nil
+}
+
 // value returns what reads the values of secrets, and whether all of them are there.
 func (s *Server) value(used []*secret) (get func(*secret) string, all bool) {
 	s.mu.Lock()
