@@ -257,7 +257,7 @@ func TestASecretIsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.serve()
-	if r := d.clove("secret", "check"); !strings.Contains(r.stdout, "TOKEN: ") {
+	if r := d.clove("secret", "check"); r.code != 1 || !strings.Contains(r.stdout, "TOKEN: ") {
 		t.Errorf("without the key: %s%s", r.stdout, r.stderr)
 	}
 	if r := d.clove("run", "--allow", "api.example.com", "--secret", "TOKEN:env=T", "--", "true"); r.code != 125 || !strings.Contains(r.stderr, "key of secrets") {

@@ -210,7 +210,16 @@ func listUses() *call[api.SecretUsesParams, api.SecretUsesResult] {
 	return a
 }
 
+// showSecretCheck also ends with status 1 where a secret cannot be used.
 func showSecretCheck(s *screen, l *line, r api.SecretCheckResult) error {
+	err := printSecretCheck(s, l, r)
+	if err == nil && len(r.Problems) > 0 {
+		return exitStatus(1)
+	}
+	return err
+}
+
+func printSecretCheck(s *screen, l *line, r api.SecretCheckResult) error {
 	if l.Bool(flagJSON) {
 		return s.printJSON(r)
 	}
