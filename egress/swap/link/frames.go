@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -82,7 +83,7 @@ type Reader struct {
 }
 
 // NewReader reads from a pipe.
-func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
+func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 2*dataMost)} }
 
 // Answer reads the beginning of an answer.
 func (r *Reader) Answer() (a Answer, err error) {
