@@ -10,7 +10,7 @@ import (
 
 // The time of a search does not show how much of a value a text has: guesses take as long as other texts, unless all but a few characters
 // are right. A difference counts if each
-// of several measurements has it. The control is a search that compares from each place on.
+// of several measurements has it. The control is a search that looks closely at what begins as the value does.
 func TestTheTimeShowsNoGuess(t *testing.T) {
 	for _, value := range []string{"ghp_a-short-value-93q", "ghp_Zx81-a-long-value-of-the-tests-0123456789"} {
 		other := strings.Repeat("#", len(value)-16)
@@ -22,11 +22,8 @@ func TestTheTimeShowsNoGuess(t *testing.T) {
 		}
 		compared := func(text []byte) {
 			for i := range text {
-				if bytes.HasPrefix(text[i:], []byte(value)) {
-					return
-				}
-				for j := 0; j < len(value) && i+j < len(text) && text[i+j] == value[j]; j++ {
-					sink++
+				if bytes.HasPrefix(text[i:], []byte(value[:4])) { // a candidate is looked at closely
+					sink += bytes.Count(text[i:min(i+1024, len(text))], []byte("no"))
 				}
 			}
 		}
