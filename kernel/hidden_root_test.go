@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,17 +13,18 @@ import (
 )
 
 // slower is by how much the thing itself is answered later than one that there is not: the median over pairs, which
-// are asked in turns because a machine is never the same for long. usual is the time of the others.
+// are asked in an order of chance because a machine is never the same for long, and collects garbage in a rhythm. usual is the time of the others.
 func (h hidden) slower(by *rig, pairs int) (slower, usual time.Duration) {
 	apart, took := make([]time.Duration, pairs), make([]time.Duration, pairs)
 	for i := range pairs {
 		first, second := h.id, h.absent
-		if i%2 == 1 {
+		turned := rand.IntN(2) == 1
+		if turned {
 			first, second = second, first
 		}
 		_, a := h.asked(by, first)
 		_, b := h.asked(by, second)
-		if i%2 == 1 {
+		if turned {
 			a, b = b, a
 		}
 		apart[i], took[i] = a-b, b
