@@ -57,6 +57,18 @@ func TestPeopleAreAskedBeforeAUse(t *testing.T) {
 	}
 }
 
+// A start does not wait for people: a secret that the agent is to read needs a grant where uses are asked about, and without one nothing
+// is made.
+func TestASecretToReadIsNotAskedAbout(t *testing.T) {
+	d, _, _ := secretHost(t)
+	d.keeps("TOKEN", "--plain")
+	r := d.clove("run", "--name", "reads", "--ask", "secret", "--secret", "TOKEN:plain", "--", "true")
+	if r.code == 0 || !strings.Contains(r.stderr, "add --grant secret:TOKEN") || d.ok("ps", "-aq") != "" {
+		t.Errorf("%+v, %q", r, d.ok("ps", "-a"))
+	}
+	d.ok("run", "--ask", "secret", "--grant", "secret:*", "--secret", "TOKEN:plain", "--", "true")
+}
+
 // An agent's child gets a secret that the agent has, or has a grant of, and no other one of its owner's: that is refused, and nothing is
 // started. A revoked grant ends the uses of a run that goes on.
 func TestAChildHasTheSecretsOfItsParent(t *testing.T) {

@@ -30,7 +30,7 @@ type gitHosts struct {
 	private string // the file of the user's key
 	known   string // the file of the key of api.example.com
 	mu      sync.Mutex
-	users   []string // guarded by mu: who has logged in where
+	users   []string // guarded by mu: USER@HOST of each login
 }
 
 func newSSHKey(t *testing.T) (ssh.Signer, []byte) {

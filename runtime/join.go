@@ -86,8 +86,8 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 }
 
 // listenInServices makes a socket in a directory of its own, which is all that the agent
-// sees of the run directory. Any process that reaches the socket may connect; the sender of
-// each byte is checked then, or who has connected.
+// sees of the run directory. Any process that reaches the socket may connect: its ids are
+// checked when it does, or with each byte that it sends.
 func listenInServices(dir, name string) (*os.File, error) {
 	if err := makeServices(dir); err != nil {
 		return nil, err

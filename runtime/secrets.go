@@ -22,6 +22,7 @@ import (
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/swap"
 	swaplink "clove.run/clove/egress/swap/link"
+	"clove.run/clove/kernel/grant"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/secrets"
 )
@@ -152,6 +153,8 @@ func CheckSecrets(spec agent.Spec, owner agent.Owner, all []api.Secret) error {
 				swapped = append(swapped, one)
 			case !one.Terms.Plain:
 				return api.NotPlain(one.Name)
+			case spec.Kernel.People(agent.AskSecret) > 0 && !grant.Covered(spec.Kernel.Grants, "secret:"+one.Name):
+				return unasked(one.Name)
 			}
 		}
 	}

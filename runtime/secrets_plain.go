@@ -50,11 +50,16 @@ func (s *secretsUsed) readPlain(spec agent.Spec) error {
 		file := path.Join(secrets.PlainDir, name)
 		switch _, err := s.keeper.UseSecret(ctx, api.SecretUseParams{Run: s.run, Secret: name, Method: secrets.MethodFile, Path: file}); {
 		case err != nil && api.ErrorOf(err).Code == api.CodeConflict: // a start does not wait for people
-			return &agent.Error{Kind: agent.KindPrivilege, Step: "secrets", Message: "the agent would read " + name + ", and people are asked about secrets", Hint: "add --grant secret:" + name}
+			return unasked(name)
 		case err != nil:
 			return err
 		}
 		s.plain[file] = values[name] + "\n"
 	}
 	return nil
+}
+
+// unasked refuses a secret that the agent is to read where people are asked about uses: a start does not wait for them.
+func unasked(name string) error {
+	return &agent.Error{Kind: agent.KindPrivilege, Step: "secrets", Message: "the agent would read " + name + ", and people are asked about secrets", Hint: "add --grant secret:" + name}
 }

@@ -249,3 +249,17 @@ func TestGHNeedsTheHostOfTheAPI(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A host of ssh keeps its port, unless it is that of ssh: one host may have both. The control is one of HTTPS.
+func TestShortTargetsDiffer(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"ssh://git@example.com":     ShortTarget(MethodSSH, "example.com:22", "git"),
+		"ssh://git@example.com:443": ShortTarget(MethodSSH, "example.com:443", "git"),
+		"GET https://example.com/a": ShortTarget("GET", "example.com:443", "/a"),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -153,6 +153,14 @@ const (
 	MethodFile = "file"
 )
 
+// ShortTarget is Target without the port of HTTPS. That of ssh stays what it is: a host may have both.
+func ShortTarget(method, host, path string) string {
+	if method != MethodSSH {
+		host = ShortHost(host)
+	}
+	return Target(method, host, path)
+}
+
 // Target is a use as people read it; without a host an operation of the ssh agent.
 func Target(method, host, path string) string {
 	switch {

@@ -111,7 +111,7 @@ func fillSSH(l *line, t *secrets.Terms) error {
 		return nil
 	}
 	if file == "" {
-		return invalid(flagKnownHosts, "name a file with the keys of the hosts, for example ~/.ssh/known_hosts; ssh-keyscan HOST prints them, which you compare with those that the host makes known", "by which keys are the hosts known?")
+		return invalid(flagKnownHosts, "name a file with the keys of the hosts, for example ~/.ssh/known_hosts; ssh-keyscan HOST prints them, which you compare with those that the host makes known", "an ssh key is for hosts whose keys are known, and none is named")
 	}
 	of := secrets.Terms{Hosts: t.Hosts, SSH: &secrets.SSH{User: user}}
 	text, err := os.ReadFile(file)
@@ -203,7 +203,7 @@ func listUses() *call[api.SecretUsesParams, api.SecretUsesResult] {
 	a.view = func(r api.SecretUsesResult) any {
 		rows := []useRow{}
 		for _, u := range r.Uses {
-			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(secrets.Target(u.Method, secrets.ShortHost(u.Host), u.Path))})
+			rows = append(rows, useRow{age(time.Since(u.Time)), u.Secret, u.Agent, quoted(secrets.ShortTarget(u.Method, u.Host, u.Path))})
 		}
 		return rows
 	}

@@ -3,6 +3,7 @@ package grant
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -79,4 +80,14 @@ func (g Grant) lacks(near nearness, what Scope, now time.Time) string {
 		return fmt.Sprintf("grant %s gives %s on %s, not %s", g.ID, cmp.Or(g.Rights, "no rights"), g.Pattern, what.rights)
 	}
 	return g.ended(now)
+}
+
+// Covered reports whether one of the grants of a list covers what a text grants. A text that is no grant is covered by none, and covers
+// nothing.
+func Covered(list []string, text string) bool {
+	narrow, err := Parse(text)
+	return err == nil && slices.ContainsFunc(list, func(have string) bool {
+		wide, err := Parse(have)
+		return err == nil && wide.Covers(narrow)
+	})
 }

@@ -298,7 +298,7 @@ const pathShown = 512
 
 // what is a use in words.
 func what(p api.SecretUseParams) string {
-	return fmt.Sprintf("use the secret %s: %s", p.Secret, secrets.Target(p.Method, secrets.ShortHost(p.Host), p.Path))
+	return fmt.Sprintf("use the secret %s: %s", p.Secret, secrets.ShortTarget(p.Method, p.Host, p.Path))
 }
 
 // Question refuses a use that would be refused also after a yes, and is else what people are asked about it.

@@ -209,7 +209,7 @@ func widerAllow(base, wide agent.Spec) []Difference {
 		extra = more.Targets
 	}
 	for _, text := range wide.Kernel.Grants {
-		if target, isNet := strings.CutPrefix(text, netGrant); isNet && !granted(base.Kernel.Grants, text) {
+		if target, isNet := strings.CutPrefix(text, netGrant); isNet && !grant.Covered(base.Kernel.Grants, text) {
 			if covered, cerr := reach.Covers(target); err != nil || cerr != nil || !covered {
 				extra = append(extra, text)
 			}

@@ -115,7 +115,7 @@ var Shared = sync.OnceValue(func() *Section {
 					case asks && slices.ContainsFunc(have, func(had string) bool { return strings.HasPrefix(had, name+":") }):
 						return true
 					}
-					return granted(base.Kernel.FirstGrants(), "secret:"+name)
+					return grant.Covered(base.Kernel.FirstGrants(), "secret:"+name)
 				})
 			},
 		},
@@ -269,16 +269,7 @@ func widerGrants(base, wide agent.Spec, is func(string) bool) []Difference {
 		return slices.DeleteFunc(slices.Clone(s.Kernel.Grants), func(text string) bool { return !is(text) })
 	}
 	has := base.Kernel.FirstGrants()
-	return beyond(of(base), of(wide), func(_ []string, text string) bool { return granted(has, text) })
-}
-
-// granted reports whether one of the grants allows what the text grants.
-func granted(base []string, text string) bool {
-	narrow, err := grant.Parse(text)
-	return err == nil && slices.ContainsFunc(base, func(have string) bool {
-		wide, err := grant.Parse(have)
-		return err == nil && wide.Covers(narrow)
-	})
+	return beyond(of(base), of(wide), func(_ []string, text string) bool { return grant.Covered(has, text) })
 }
 
 func readBudget(r *Reader, text string) error {
