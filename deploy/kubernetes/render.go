@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"maps"
 
-	"sigs.k8s.io/yaml"
-
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 )
 
 // Run is a run, with what only a cluster needs to know.
@@ -81,7 +80,7 @@ func Render(run Run) (Manifest, error) {
 func (m Manifest) YAML() ([]byte, error) {
 	var text bytes.Buffer
 	for i, object := range m.objects {
-		document, err := yaml.Marshal(object)
+		document, err := document.Sorted(object)
 		if err != nil {
 			return nil, fmt.Errorf("cannot write an object: %w", err)
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Encode writes a value as YAML that Decode reads back, in the order of its fields. Lists of
@@ -22,6 +24,25 @@ func Encode(of any) ([]byte, error) {
 		return nil, err
 	}
 	return YAML(root.nodes()), nil
+}
+
+// Sorted writes a value's JSON as kubectl shows it: sorted keys, and quotes only where a text would
+// be read as something else.
+func Sorted(of any) ([]byte, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	var written bytes.Buffer
+	encoder := yaml.NewEncoder(&written)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	err = encoder.Encode(value)
+	return written.Bytes(), err
 }
 
 // ordered is a value of JSON that keeps the order of its keys.
