@@ -56,6 +56,12 @@ var (
 	AgentFetch = api.Row[api.FetchParams, api.Nothing]{Name: "agent.fetch", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Copies a file or folder that a live run of the namespace keeps with its home to a path of the caller's: it is read with that run's rights through its own mount, and written with the caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe."}
 
+	ToolList = api.Row[api.ToolListParams, api.ToolListResult]{Name: "tool.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Lists the tools that a run's grants cover, with the schemas of their arguments. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	ToolCall = api.Row[api.ToolCallParams, api.ToolCallResult]{Name: "tool.call", Access: api.AccessAgent, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict, api.CodeBusy},
+		Doc: "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started."}
+
 	GrantList = api.Row[api.GrantListParams, api.GrantListResult]{Name: "grant.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
