@@ -14,11 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
-	"clove.run/clove/internal/passfd"
 )
 
 // Socket is the name of the socket, in cloved's run directory.
@@ -172,7 +169,7 @@ func plus(a, b []agent.ModelUse) []agent.ModelUse {
 
 // begin passes the listener.
 func (c *Client) begin(run agent.ID, listener *os.File) (*packet.Conn, error) {
-	conn, err := dial(c.path)
+	conn, err := packet.Dial(c.path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot have models served: %w", err)
 	}
@@ -191,26 +188,4 @@ func (c *Client) begin(run agent.ID, listener *os.File) (*packet.Conn, error) {
 		return nil, fmt.Errorf("cannot have models served: %w", err)
 	}
 	return conn, nil
-}
-
-// dial connects by a short path: a run directory may be too long for sockaddr_un.
-func dial(path string) (*packet.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err == nil {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))})
-		dir.Close()
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	file, err := passfd.New(fd)
-	if err != nil {
-		return nil, err
-	}
-	return packet.New(file), nil
 }

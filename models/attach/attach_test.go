@@ -176,7 +176,7 @@ func TestOddMessages(t *testing.T) {
 		"two listeners": {request{Run: "r1"}, []*os.File{one, one}},
 		"another type":  {[]int{1}, []*os.File{one}},
 	} {
-		conn, err := dial(filepath.Join(dir, Socket))
+		conn, err := packet.Dial(filepath.Join(dir, Socket))
 		if err != nil {
 			t.Fatal(err)
 		}

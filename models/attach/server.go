@@ -2,13 +2,9 @@ package attach
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
@@ -24,34 +20,15 @@ type Use struct {
 	Changed <-chan struct{} // a value behind each change of SoFar; nil: it does not change
 }
 
-// Listen makes the socket in a run directory. A socket that a dead cloved left is replaced.
+// Listen makes the socket in a run directory.
 func Listen(runDir string) (*net.UnixListener, error) {
-	path := filepath.Join(runDir, Socket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	dir, err := os.Open(runDir)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), Socket)
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: short, Net: "unixpacket"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false) // by then the descriptor of the directory has another meaning
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	return packet.Listen(filepath.Join(runDir, Socket))
 }
 
 // Accept serves supervisors until the listener closes.
 func Accept(ctx context.Context, l *net.UnixListener, serve Serve) {
 	for {
-		conn, err := l.AcceptUnix()
+		conn, err := packet.Accept(l)
 		if err != nil {
 			return
 		}
@@ -60,17 +37,8 @@ func Accept(ctx context.Context, l *net.UnixListener, serve Serve) {
 }
 
 // attend serves one run for as long as its supervisor holds the connection.
-func attend(ctx context.Context, c *net.UnixConn, serve Serve) {
-	file, err := c.File()
-	c.Close()
-	if err != nil {
-		return
-	}
-	conn := packet.New(file)
+func attend(ctx context.Context, conn *packet.Conn, serve Serve) {
 	defer conn.Close()
-	if !isOwn(file) {
-		return
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -113,18 +81,4 @@ func (u Use) tell(ctx context.Context, conn *packet.Conn) {
 			return
 		}
 	}
-}
-
-// isOwn reports whether the user of this process, root, is at the other end: the mode of the
-// socket says so already.
-func isOwn(file *os.File) bool {
-	raw, err := file.SyscallConn()
-	own := false
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) {
-			peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-			own = err == nil && peer.Uid == uint32(os.Geteuid())
-		})
-	}
-	return own
 }

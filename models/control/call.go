@@ -68,7 +68,7 @@ func (k *call) fly(u *upstream) {
 	k.try = try{upstream: u, number: number}
 	k.desk.loads.add(k.target.Provider.Name, 0, 1)
 	k.sent = time.Now()
-	k.try.stop = context.AfterFunc(k.ctx, func() { _ = u.conn.Send(link.ToUpstream{Cancel: number}) }) // of one that has ended, nothing is cancelled
+	k.try.stop = context.AfterFunc(k.ctx, func() { _ = u.Conn.Send(link.ToUpstream{Cancel: number}) }) // of one that has ended, nothing is cancelled
 	u.enter(number, k)
 }
 
@@ -155,7 +155,7 @@ func (k *call) launch() *link.Refuse {
 		ticket = k.ticket(k.served.run.Spec.ID) // before the call can end
 	}
 	k.fly(u)
-	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.try.number, Owner: k.served.run.Owner.UID, Provider: k.target.Provider.Name, Format: k.begin.Format,
+	err = u.Conn.Send(link.ToUpstream{Call: &link.Call{Number: k.try.number, Owner: k.served.run.Owner.UID, Provider: k.target.Provider.Name, Format: k.begin.Format,
 		In: k.reserved[budget.TokensIn], MostOut: k.reserved[budget.TokensOut], Betas: k.begin.Betas, Headers: headers, Ticket: ticket}}, files...)
 	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/models/link"
 )
 
@@ -20,15 +21,15 @@ type Control struct {
 	desk     *desk
 	runs     *runs
 	fronts   *fronts
-	launcher *launcher
+	launcher *keep.Launcher
 	held     heldBytes // bytes of contents in memory
 }
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	l := &launcher{programs: o.Programs, journals: o.Journals, spawn: spawn}
+	l := &keep.Launcher{Programs: o.Programs, Journals: o.Journals, Spawn: keep.Spawn}
 	d := &desk{Options: o, limits: limiters{maxWait: maxWait, all: map[string]*limiter{}}, settler: settler{o.Ledger, o.Called, o.Log},
-		upstreams: &upstreams{launcher: l, config: o.Config, keys: keys{o.Secret, o.Secrets}, scripts: map[string]*process{}}}
+		upstreams: &upstreams{launcher: l, config: o.Config, keys: keys{o.Secret, o.Secrets}, scripts: map[string]*keep.Process{}}}
 	r := newRuns()
 	return &Control{desk: d, runs: r, launcher: l,
 		fronts: &fronts{launcher: l, desk: d, runs: r, places: maxFlying, pause: time.Second, all: map[uint32]*front{}}}
@@ -58,7 +59,7 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 	}
 	if err != nil {
 		c.leave(s)
-		if errors.Is(err, errClosed) {
+		if errors.Is(err, keep.ErrClosed) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("cannot serve models: %w", err)
@@ -85,9 +86,9 @@ func (c *Control) Close() error {
 	providers, flying := c.desk.upstreams.close()
 	for _, p := range append(all, providers...) {
 		if flying && c.desk.Journals != "" {
-			p.leave()
+			p.Leave()
 		} else {
-			p.end()
+			p.End()
 		}
 	}
 	if c.desk.Journals != "" {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models/link"
 )
 
 // front is one clove-models.
 type front struct {
-	*process
+	*keep.Process
 	fronts *fronts
 	uid    uint32 // of the owner whose runs it serves
 
@@ -33,7 +34,7 @@ const maxFlying = 4096
 
 // serve passes a run's listener.
 func (f *front) serve(s *served) error {
-	return f.conn.Send(link.ToFront{Serve: &link.Serve{Run: s.run.Spec.ID}}, s.listener)
+	return f.Conn.Send(link.ToFront{Serve: &link.Serve{Run: s.run.Spec.ID}}, s.listener)
 }
 
 // leave has a run served no longer.
@@ -42,13 +43,13 @@ func (f *front) leave(s *served) {
 }
 
 // answer implements asker.
-func (f *front) answer(m link.ToFront, files ...*os.File) { _ = f.conn.Send(m, files...) }
+func (f *front) answer(m link.ToFront, files ...*os.File) { _ = f.Conn.Send(m, files...) }
 
 // receive takes messages until the process ends. The calls of one that is left go on.
 func (f *front) receive() {
 	for {
 		var m link.FromFront
-		files, err := f.conn.Receive(&m)
+		files, err := f.Conn.Receive(&m)
 		packet.CloseAll(files) // an honest one sends none
 		if err != nil {
 			break
@@ -62,8 +63,8 @@ func (f *front) receive() {
 			f.cancel(m.Cancel)
 		}
 	}
-	f.end()
-	if f.left.Load() {
+	f.End()
+	if f.Left() {
 		return
 	}
 	f.mu.Lock()
@@ -185,33 +186,33 @@ func (f *front) answerList(l link.List) {
 
 // fronts are the clove-models, one for each owner.
 type fronts struct {
-	pool
-	launcher *launcher
+	keep.Pool
+	launcher *keep.Launcher
 	desk     *desk
 	runs     *runs
 	places   int               // maxFlying; tests have fewer
 	pause    time.Duration     // the least from the start of one to that of the next
-	all      map[uint32]*front // by owner; the pool's mu guards it
+	all      map[uint32]*front // by owner; the pool guards it
 }
 
 // get returns that of an owner.
 func (fs *fronts) get(uid uint32) (*front, error) {
-	return obtain(&fs.pool, func() *front {
-		if f := fs.all[uid]; f != nil && !f.ended() {
+	return keep.Obtain(&fs.Pool, func() *front {
+		if f := fs.all[uid]; f != nil && !f.Ended() {
 			return f
 		}
 		return nil
 	}, func() (*front, error) {
-		p, err := fs.launcher.start(frontProgram)
+		p, err := fs.launcher.Start(frontProgram)
 		if err != nil {
 			return nil, err
 		}
-		return &front{process: p, fronts: fs, uid: uid, lists: make(chan struct{}, maxLists), calls: map[uint64]*call{}}, nil
+		return &front{Process: p, fronts: fs, uid: uid, lists: make(chan struct{}, maxLists), calls: map[uint64]*call{}}, nil
 	}, func(f *front) {
 		fs.all[uid] = f
 		go func() {
 			f.receive()
-			if !f.left.Load() {
+			if !f.Left() {
 				fs.replace(f)
 			}
 		}()
@@ -220,18 +221,18 @@ func (fs *fronts) get(uid uint32) (*front, error) {
 
 // running returns that of an owner; nil: it was not started.
 func (fs *fronts) running(uid uint32) *front {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	fs.Pool.Lock()
+	defer fs.Pool.Unlock()
 	return fs.all[uid]
 }
 
 // close refuses what comes, and returns the processes.
-func (fs *fronts) close() (all []*process) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.closed = true
+func (fs *fronts) close() (all []*keep.Process) {
+	fs.Pool.Lock()
+	defer fs.Pool.Unlock()
+	fs.Close()
 	for _, f := range fs.all {
-		all = append(all, f.process)
+		all = append(all, f.Process)
 	}
 	return all
 }
@@ -239,12 +240,12 @@ func (fs *fronts) close() (all []*process) {
 // replace starts another clove-models for the runs that one served which has ended. One that
 // ended soon is replaced later: an agent may know how to end it. Connections wait meanwhile.
 func (fs *fronts) replace(old *front) {
-	time.Sleep(fs.pause - time.Since(old.started))
+	time.Sleep(fs.pause - time.Since(old.Started))
 	if !fs.drop(old) {
 		return
 	}
 	for _, s := range fs.runs.of(old.uid) {
-		fs.desk.Log.Warn("clove-models has ended and is replaced", "owner", old.uid, "reason", old.reason())
+		fs.desk.Log.Warn("clove-models has ended and is replaced", "owner", old.uid, "reason", old.Reason())
 		f, err := fs.get(old.uid)
 		if err == nil {
 			err = f.serve(s)
@@ -262,9 +263,9 @@ func (fs *fronts) replace(old *front) {
 
 // drop forgets a clove-models that has ended. It reports whether runs may need another.
 func (fs *fronts) drop(old *front) bool {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if fs.closed || fs.all[old.uid] != old {
+	fs.Pool.Lock()
+	defer fs.Pool.Unlock()
+	if fs.Closed() || fs.all[old.uid] != old {
 		return false
 	}
 	delete(fs.all, old.uid)

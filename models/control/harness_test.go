@@ -1,7 +1,6 @@
 package control
 
 import (
-	"clove.run/clove/kernel/ledger"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,9 +18,11 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
@@ -235,7 +236,7 @@ func newRigWith(t *testing.T, l Ledger) *rig {
 	r.Control = New(Options{Ledger: l, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
 		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler),
 		Called: r.calls})
-	r.launcher.spawn, r.Control.fronts.pause = r.spawn, 0
+	r.launcher.Spawn, r.Control.fronts.pause = r.spawn, 0
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }
@@ -258,7 +259,7 @@ func (r *rig) load(text string) {
 }
 
 // spawn starts a fake.
-func (r *rig) spawn(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
+func (r *rig) spawn(executable string, _ uint32, _ *os.File, files ...*os.File) (keep.Child, error) {
 	conn, err := take(files[0])
 	if err != nil {
 		return nil, err

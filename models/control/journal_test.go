@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/kernel/budget"
@@ -36,7 +37,7 @@ func next(t *testing.T, before *rig, run agent.Run) *rig {
 }
 
 // journalsIn has calls outlast the control.
-func (r *rig) journalsIn(dir string) { r.desk.Journals, r.launcher.journals = dir, dir }
+func (r *rig) journalsIn(dir string) { r.desk.Journals, r.launcher.Journals = dir, dir }
 
 // journals are the files in the directory.
 func (r *rig) journals() (paths []string) {
@@ -146,9 +147,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 func TestNothingIsLeftOfAControlWithoutCalls(t *testing.T) {
 	t.Parallel()
 	r, _, c := flyingCall(t)
-	r.desk.upstreams.mu.Lock()
+	r.desk.upstreams.Lock()
 	u := r.desk.upstreams.current
-	r.desk.upstreams.mu.Unlock()
+	r.desk.upstreams.Unlock()
 	u.flight(c.Number).done(link.Done{Number: c.Number, Status: 200, Complete: true, Sent: true})
 	within(t, r.ledger.settled)
 	if err := r.Close(); err != nil || len(r.journals()) != 0 {
@@ -199,7 +200,7 @@ func TestAProcessThatGoesOnIsKilled(t *testing.T) {
 	r := newRig(t)
 	r.journalsIn(t.TempDir())
 	for _, same := range []bool{true, false} {
-		file, err := newJournal(r.desk.Journals, "sleep")
+		file, err := keep.NewJournal(r.desk.Journals, "sleep")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +212,7 @@ func TestAProcessThatGoesOnIsKilled(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- command.Wait() }()
 		if same {
-			err = sign(file, command.Process.Pid)
+			err = keep.Sign(file, command.Process.Pid)
 		} else {
 			_, err = fmt.Fprintf(file, `{"pid":%d,"started":1}`+"\n", command.Process.Pid)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models/link"
 )
@@ -166,9 +167,9 @@ func TestAStartDelaysNoOthers(t *testing.T) {
 	front.begin(ask(1, run, "small"))
 	up := within(t, r.upstreams)
 	within(t, up.up)
-	start, starts := r.launcher.spawn, make(chan struct{})
+	start, starts := r.launcher.Spawn, make(chan struct{})
 	begun := make(chan struct{}, 1)
-	r.launcher.spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error) {
+	r.launcher.Spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (keep.Child, error) {
 		begun <- struct{}{}
 		<-starts
 		return start(executable, id, journal, files...)

@@ -74,7 +74,7 @@ func (c *Control) try(ctx context.Context, w *demand) (done link.Done, said stri
 	number, ended := u.all.number(), make(tested, 1)
 	u.enter(number, ended) // clove-upstream stays until it leaves
 	defer u.leave(number)
-	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: number, Provider: w.target.Provider.Name, Format: w.begin.Format,
+	err = u.Conn.Send(link.ToUpstream{Call: &link.Call{Number: number, Provider: w.target.Provider.Name, Format: w.begin.Format,
 		In: testIn, MostOut: 2*testOut + 1000}}, far)
 	if err != nil {
 		return done, "", err
@@ -87,13 +87,13 @@ func (c *Control) try(ctx context.Context, w *demand) (done link.Done, said stri
 		return done, said, nil
 	case <-ctx.Done():
 		return done, "", ctx.Err()
-	case <-u.gone:
+	case <-u.Gone():
 	}
 	select {
 	case done = <-ended: // it was the last that it said
 		return done, said, nil
 	default:
-		return done, "", errors.New("clove-upstream has ended: " + u.reason())
+		return done, "", errors.New("clove-upstream has ended: " + u.Reason())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/internal/packet"
 	program "clove.run/clove/models/front"
 	"clove.run/clove/models/link"
@@ -36,7 +37,7 @@ func (p inside) Failure() error { return fmt.Errorf("the test ended it") }
 
 // real has the programs' own code run in the test's process.
 func (r *rig) real() {
-	r.launcher.spawn = func(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
+	r.launcher.Spawn = func(executable string, _ uint32, _ *os.File, files ...*os.File) (keep.Child, error) {
 		file, err := take(files[0])
 		if err != nil {
 			return nil, err

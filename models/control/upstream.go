@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
@@ -31,21 +32,21 @@ type flight interface {
 
 // upstreams are the processes of the providers' side: clove-upstream, and clove's own providers.
 type upstreams struct {
-	pool
-	launcher *launcher
+	keep.Pool
+	launcher *keep.Launcher
 	config   func() *config.Config
 	keys     keys
 
-	// The pool's mu guards the following.
+	// The pool guards the following.
 	current *upstream // nil: none was needed yet
-	scripts map[string]*process
+	scripts map[string]*keep.Process
 	flying  int    // calls of all, also of those that are current no longer
 	last    uint64 // number of a call
 }
 
 // upstream is clove-upstream.
 type upstream struct {
-	*process
+	*keep.Process
 	all     *upstreams
 	config  *config.Config    // whose providers it has
 	keys    keysDigest        // of the keys that it has
@@ -57,8 +58,8 @@ type upstream struct {
 func (a *upstreams) get() (*upstream, error) {
 	now := a.config()
 	keys, err := a.keys.digest(now)
-	return obtain(&a.pool, func() *upstream {
-		if u := a.current; u != nil && u.config == now && (u.keys == keys || err != nil) && !u.ended() {
+	return keep.Obtain(&a.Pool, func() *upstream {
+		if u := a.current; u != nil && u.config == now && (u.keys == keys || err != nil) && !u.Ended() {
 			return u
 		}
 		return nil
@@ -76,44 +77,44 @@ func (a *upstreams) get() (*upstream, error) {
 // a.mu is held.
 func (a *upstreams) retire(u *upstream) {
 	if u != a.current && len(u.flights) == 0 {
-		go u.end()
+		go u.End()
 	}
 }
 
 // close refuses what comes. It returns the processes, and whether they make calls.
-func (a *upstreams) close() (all []*process, flying bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
+func (a *upstreams) close() (all []*keep.Process, flying bool) {
+	a.Pool.Lock()
+	defer a.Pool.Unlock()
+	a.Close()
 	for _, p := range a.scripts {
 		all = append(all, p)
 	}
 	if a.current != nil {
-		all = append(all, a.current.process)
+		all = append(all, a.current.Process)
 	}
 	return all, a.flying > 0
 }
 
 // number is that of the next call.
 func (a *upstreams) number() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Pool.Lock()
+	defer a.Pool.Unlock()
 	a.last++
 	return a.last
 }
 
 // enter notes a call that is being made.
 func (u *upstream) enter(number uint64, f flight) {
-	u.all.mu.Lock()
-	defer u.all.mu.Unlock()
+	u.all.Lock()
+	defer u.all.Unlock()
 	u.flights[number] = f
 	u.all.flying++
 }
 
 // leave forgets a call. It reports whether it was there.
 func (u *upstream) leave(number uint64) bool {
-	u.all.mu.Lock()
-	defer u.all.mu.Unlock()
+	u.all.Lock()
+	defer u.all.Unlock()
 	if u.flights[number] == nil {
 		return false
 	}
@@ -125,16 +126,16 @@ func (u *upstream) leave(number uint64) bool {
 
 // flight returns a call by its number; nil: this process does not make it.
 func (u *upstream) flight(number uint64) flight {
-	u.all.mu.Lock()
-	defer u.all.mu.Unlock()
+	u.all.Lock()
+	defer u.all.Unlock()
 	return u.flights[number]
 }
 
 // lost reports the calls that the process has not reported.
 func (u *upstream) lost() {
-	u.all.mu.Lock()
+	u.all.Lock()
 	left := slices.Collect(maps.Values(u.flights))
-	u.all.mu.Unlock()
+	u.all.Unlock()
 	for _, f := range left {
 		f.lost()
 	}
@@ -155,18 +156,18 @@ func (a *upstreams) start(now *config.Config, keys keysDigest) (*upstream, error
 		defer write.Close()
 		_ = json.NewEncoder(write).Encode(to) // the process says that it could not read it
 	}()
-	p, err := a.launcher.start(upstreamProgram, read)
+	p, err := a.launcher.Start(upstreamProgram, read)
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{process: p, all: a, config: now, keys: keys, flights: map[uint64]flight{}}, nil
+	return &upstream{Process: p, all: a, config: now, keys: keys, flights: map[uint64]flight{}}, nil
 }
 
 // receive takes messages until the process ends.
 func (u *upstream) receive() {
 	for {
 		var m link.FromUpstream
-		files, err := u.conn.Receive(&m)
+		files, err := u.Conn.Receive(&m)
 		packet.CloseAll(files) // an honest one sends none
 		if err != nil {
 			break
@@ -181,13 +182,13 @@ func (u *upstream) receive() {
 			if f := u.flight(m.More); f != nil {
 				more.MostOut = f.more() // here: the call cannot end meanwhile
 			}
-			_ = u.conn.Send(link.ToUpstream{More: &more})
+			_ = u.Conn.Send(link.ToUpstream{More: &more})
 		case m.Dial != nil:
 			go u.dial(*m.Dial)
 		}
 	}
-	u.end()
-	if !u.left.Load() {
+	u.End()
+	if !u.Left() {
 		u.lost()
 	}
 }
@@ -203,11 +204,11 @@ func (u *upstream) dial(d link.Dial) {
 	file, err := u.all.connect(ctx, u.config.Providers[d.Provider])
 	if err != nil {
 		answer.Error = err.Error()
-		_ = u.conn.Send(link.ToUpstream{Socket: &answer}) // a process that is gone asks no more
+		_ = u.Conn.Send(link.ToUpstream{Socket: &answer}) // a process that is gone asks no more
 		return
 	}
 	defer file.Close()
-	_ = u.conn.Send(link.ToUpstream{Socket: &answer}, file)
+	_ = u.Conn.Send(link.ToUpstream{Socket: &answer}, file)
 }
 
 // connect makes a connection to a provider.
@@ -237,12 +238,12 @@ func (a *upstreams) connect(ctx context.Context, p *config.Provider) (*os.File, 
 // scripted makes a connection to one of clove's own providers, which is a process like
 // clove-models: it reads what agents wrote.
 func (a *upstreams) scripted(p *config.Provider) (*os.File, error) {
-	own, err := obtain(&a.pool, func() *process {
-		if own := a.scripts[p.Name]; own != nil && !own.ended() {
+	own, err := keep.Obtain(&a.Pool, func() *keep.Process {
+		if own := a.scripts[p.Name]; own != nil && !own.Ended() {
 			return own
 		}
 		return nil
-	}, func() (*process, error) { return a.startScripted(p) }, func(own *process) { a.scripts[p.Name] = own })
+	}, func() (*keep.Process, error) { return a.startScripted(p) }, func(own *keep.Process) { a.scripts[p.Name] = own })
 	if err != nil {
 		return nil, err
 	}
@@ -251,15 +252,15 @@ func (a *upstreams) scripted(p *config.Provider) (*os.File, error) {
 		return nil, err
 	}
 	defer far.Close()
-	if err := own.conn.Send(link.ToFront{Client: true}, far); err != nil {
+	if err := own.Conn.Send(link.ToFront{Client: true}, far); err != nil {
 		near.Close()
-		go own.end()
+		go own.End()
 		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 	}
 	return near, nil
 }
 
-func (a *upstreams) startScripted(p *config.Provider) (*process, error) {
+func (a *upstreams) startScripted(p *config.Provider) (*keep.Process, error) {
 	text := ""
 	if p.Script != "" {
 		read, err := os.ReadFile(p.Script)
@@ -268,12 +269,12 @@ func (a *upstreams) startScripted(p *config.Provider) (*process, error) {
 		}
 		text = string(read)
 	}
-	own, err := a.launcher.start(frontProgram)
+	own, err := a.launcher.Start(frontProgram)
 	if err != nil {
 		return nil, err
 	}
-	if err := own.conn.Send(link.ToFront{Script: &link.Script{Text: text}}); err != nil {
-		own.end()
+	if err := own.Conn.Send(link.ToFront{Script: &link.Script{Text: text}}); err != nil {
+		own.End()
 		return nil, err
 	}
 	return own, nil

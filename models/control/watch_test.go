@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"clove.run/clove/internal/confine/keep"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -113,10 +115,16 @@ func (r *rig) until(holds func() bool) {
 func TestACallThatCannotBeginIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	var full atomic.Bool
+	start := r.launcher.Spawn
+	r.launcher.Spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (keep.Child, error) {
+		if full.Load() {
+			return nil, errors.New("no room")
+		}
+		return start(executable, id, journal, files...)
+	}
 	run, front := r.started()
-	r.launcher.mu.Lock()
-	r.launcher.spawn = func(string, uint32, *os.File, ...*os.File) (child, error) { return nil, errors.New("no room") }
-	r.launcher.mu.Unlock()
+	full.Store(true)
 	if m := front.begin(ask(1, run, "small")); m.Refuse == nil {
 		t.Fatalf("%+v", m)
 	}
