@@ -143,6 +143,17 @@ func (k Kernel) HasModels() bool {
 	return slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "model:") })
 }
 
+// ToolPort is where an agent that may call tools finds them, on its own loopback.
+const ToolPort = 8412
+
+// ToolURL is where an agent that may call tools finds the MCP server.
+var ToolURL = "http://127.0.0.1:" + strconv.Itoa(ToolPort) + "/mcp"
+
+// HasTools reports whether the agent may call tools, and so has the MCP server.
+func (k Kernel) HasTools() bool {
+	return slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "tool:") })
+}
+
 // Shares reports whether the run has a part in what agents share: a socket or a budget.
 func (k Kernel) Shares() bool {
 	return k.HasSocket() || len(k.Budgets) > 0 || len(k.Asks) > 0 || len(k.Secrets) > 0

@@ -94,6 +94,7 @@ const (
 	RunSpawned      RunEventKind = "spawned"       // its agent started another; Detail is the name of that run
 	RunDenied       RunEventKind = "denied"        // something that the sandbox refused: see Record.Denials
 	RunModelCalled  RunEventKind = "model-called"  // a call of a model has ended
+	RunToolCalled   RunEventKind = "tool-called"   // a call of a tool has ended
 	RunAsked        RunEventKind = "asked"         // people are asked, and the run waits; Detail is the question
 	RunAnswered     RunEventKind = "answered"      // such a question waits no more; Detail begins with its state
 )

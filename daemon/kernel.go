@@ -20,6 +20,8 @@ import (
 	"clove.run/clove/runtime"
 	"clove.run/clove/secrets/sealed"
 	"clove.run/clove/store"
+	"clove.run/clove/tools/control"
+	"clove.run/clove/tools/inside"
 )
 
 // openKernel opens kernel.db and the audit log, and makes the Kernel over both. It waits
@@ -51,7 +53,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet, Approvers: func() []uint32 { return d.config().Approvers },
 		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Asked: func(kind api.ApprovalKind, outcome string) { d.meter.Asked(string(kind), outcome) }, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Changes: ownChanges{d.cache, d.layers()}, Find: d.cache.find, Event: d.cache.event, Services: s.services(),
-		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Secrets: secretKeys{sealed.NewKeeper(d.config().SecretKey)}})
+		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Tools: inside.Runs(paths.Run), Secrets: secretKeys{sealed.NewKeeper(d.config().SecretKey)}})
 	return s, err
 }
 
@@ -113,8 +115,11 @@ func (d *Daemon) checkNet(rule agent.EgressRule, owner agent.Owner) error {
 
 // close ends the Kernel before its files.
 func (s *shared) close() (err error) {
+	if s.doors != nil {
+		err = s.doors.Close()
+	}
 	if s.kernel != nil {
-		err = s.kernel.Close()
+		err = errors.Join(err, s.kernel.Close())
 	}
 	if s.log != nil {
 		err = errors.Join(err, s.log.Close())
@@ -137,6 +142,7 @@ type shared struct {
 	tracer    *traces.Tracer
 	audits    *slots // queries of the audit log
 	files     files
+	doors     *control.Control // of agents to tools
 }
 
 func (s *shared) methods() []handler {

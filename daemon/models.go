@@ -61,6 +61,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		Journals: d.options.Paths.Journals(), Run: d.shared.run,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }, Secrets: d.shared.kernel.Secrets})
 	d.inference = m
+	d.openDoors()
 	if m.earlier, err = m.control.Find(ctx); err != nil {
 		d.log.Error("calls of models are left unsettled", "error", err)
 	}
@@ -142,7 +143,7 @@ func (m *inference) top(c *request, _ api.Nothing) (api.ModelTopResult, error) {
 // modelCalled counts a call that has ended, traces it, and notes it among the run's events.
 func (d *Daemon) modelCalled(run agent.Run, c models.Call) {
 	d.tracer.ModelCall(run, c)
-	d.shared.kernel.Ledger.ModelCalled(run.Spec.ID, c.ID, callText(c))
+	d.shared.kernel.Ledger.Called(run.Spec.ID, agent.RunModelCalled, c.ID, callText(c))
 	d.meter.ModelCalled(c) // last: a test that sees the count also finds the rest
 }
 
@@ -184,11 +185,14 @@ func (m *inference) gauges(set func(name string, value float64, labels ...string
 }
 
 // serve serves the run that a supervisor names.
-func (m *inference) serve(ctx context.Context, id agent.ID, listener *os.File) (use attach.Use, err error) {
+func (m *inference) serve(ctx context.Context, id agent.ID, what attach.For, listener *os.File) (use attach.Use, err error) {
 	run, err := m.shared.run(id)
 	if err != nil {
 		listener.Close()
 		return use, err
+	}
+	if what == attach.Tools {
+		return use, m.shared.doors.ServeTools(ctx, run, listener)
 	}
 	use.Final, err = m.control.Serve(ctx, run, listener)
 	use.SoFar, use.Changed = m.control.Used(id)

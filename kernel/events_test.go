@@ -124,16 +124,16 @@ func TestCallsOfModelsAreEvents(t *testing.T) {
 	must(t, err)
 	r.pays(id, 1, 0)
 	for range 3 * 20 {
-		r.Ledger.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+		r.Ledger.Called(r.run.Spec.ID, agent.RunModelCalled, id, "small at near: ok")
 	}
-	r.Ledger.ModelCalled("another", id, "of no run that lives")
+	r.Ledger.Called("another", agent.RunModelCalled, id, "of no run that lives")
 	_, err = r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
 	wantCode(t, err, api.CodeDenied)
 	if called := n.of(agent.RunModelCalled); len(called) != 20 || called[0].Detail != "small at near: ok" || called[0].Correlation != id || len(n.of(agent.RunRefused)) != 1 {
 		t.Errorf("%d: %+v", len(called), called)
 	}
 	r.clock.Add(30)
-	r.Ledger.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+	r.Ledger.Called(r.run.Spec.ID, agent.RunModelCalled, id, "small at near: ok")
 	if called := n.of(agent.RunModelCalled); len(called) != 20+1 || !strings.Contains(called[20].Detail, "40 events") {
 		t.Errorf("%+v", called[len(called)-1])
 	}

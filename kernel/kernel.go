@@ -30,6 +30,7 @@ import (
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/kernel/state"
+	"clove.run/clove/kernel/tools"
 	"clove.run/clove/store"
 )
 
@@ -75,6 +76,8 @@ type Config struct {
 	// bodies are in the store.
 	Blobs blobs.Dir
 	Files blobs.Files
+	// Tools are where tools run; nil: nowhere.
+	Tools tools.Places
 	// Taints are what agents carry; nil: what avoids a taint is refused.
 	Taints service.Taints
 	// Secrets encrypt the values of secrets; nil: there are none here.
@@ -140,7 +143,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Taints: c.Taints, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service(), (&tools.Tools{Ledger: k.Ledger, Grants: k.grants, Places: c.Tools}).Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}

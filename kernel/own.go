@@ -63,8 +63,13 @@ func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standi
 }
 
 // Serve answers the run's agent on the channel to its gate.
-func (o *Own) Serve(ctx context.Context, _ agent.ID, calls *os.File) error {
-	return channel.New(calls).Serve(ctx, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (o *Own) Serve(ctx context.Context, run agent.ID, calls *os.File) error {
+	return o.Calls(ctx, run, channel.New(calls))
+}
+
+// Calls answers the run's agent on a channel.
+func (o *Own) Calls(ctx context.Context, _ agent.ID, calls *channel.Conn) error {
+	return calls.Serve(ctx, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		return o.Call(ctx, "", method, params)
 	})
 }

@@ -252,6 +252,11 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	for _, b := range spec.Files.Binds {
 		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly, CopyOnWrite: b.CopyOnWrite, Secrets: b.Secrets})
 	}
+	binds, execute := toolMount(spec)
+	c.Binds = append(c.Binds, binds...)
+	if c.Execute != nil {
+		c.Execute = slices.Concat(c.Execute, execute)
+	}
 	for _, t := range spec.Files.Tmpfs {
 		c.Tmpfs = append(c.Tmpfs, rootfs.Tmpfs{Target: t.Target, SizeBytes: t.SizeBytes, Mode: t.Mode})
 	}

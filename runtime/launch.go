@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -72,6 +73,7 @@ type launch struct {
 	share    *share                  // nil: the run has no part in what agents share
 	secrets  *secretsUsed            // nil: it may use none
 	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
+	programs *net.UnixListener       // over which programs of tools come; nil: it may call none
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool                    // a session did not end: the launch thread may not be free
 	keep     bool                    // the layer outlives the run

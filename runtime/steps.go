@@ -28,6 +28,7 @@ var steps = []startStep{
 	{"network", func(l *launch) error { return l.network.await() }},
 	{"kernel", (*launch).attach},
 	{"models", (*launch).openModels},
+	{"tools", func(l *launch) error { return toolsStart{l}.open() }},
 	{"secrets", func(l *launch) error { return secretsStart{l}.open() }},
 	{"gate", (*launch).openGate},
 	{"rootfs", (*launch).makeRoot},

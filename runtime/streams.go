@@ -42,6 +42,7 @@ type IO struct {
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
 	Secrets    Secrets   // keeps the secrets of the run; nil: a run that may use some is refused
 	Models     Models    // serves models to the agent; nil: a run that may call them is refused
+	Tools      Tools     // serves the door to tools; nil: a run that may call some is refused
 	Kernel     Kernel    // answers for what agents share, and what their accounts spend; nil: a run that has a part in it is refused
 	// AskNetwork asks a person about a target that the network's rules refuse; rule is what a
 	// yes allows for the rest of the run. One question is put at a time. It returns when it is

@@ -160,7 +160,11 @@ func (s *supervisor) onNoted(err error) {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
 	}
+	live := &Live{asks: s.asks, ended: s.ended, s: s}
+	if s.programs != nil {
+		go serveTools(s.programs, live)
+	}
 	if s.streams.Started != nil {
-		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
+		s.streams.Started(live)
 	}
 }

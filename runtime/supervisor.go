@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,6 +37,7 @@ type supervisor struct {
 	entrance *entrance
 	admitted chan error // nil unless the agent's filter could not be seen
 	sessions *sync.WaitGroup
+	programs *net.UnixListener // over which programs of tools come; nil: the agent may call none
 
 	seen      outcome
 	messages  <-chan initproto.Message // closed when clove-init is gone
@@ -79,7 +81,7 @@ type supervisor struct {
 func supervisorOf(l *launch) *supervisor {
 	return &supervisor{
 		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, probes: l.probes, streams: l.streams, pipes: l.pipes,
-		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions,
+		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions, programs: l.programs,
 		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filters, l.calls, l.ruleset},
 		freezer:  freezer{name: l.spec.Name, group: l.group, sum: l.sum, holds: map[*hold]bool{}},
 		sum:      l.sum, parent: l.parent, parentGone: l.parent.ended(), bound: l.bound,

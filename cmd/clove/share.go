@@ -20,6 +20,7 @@ import (
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/channel"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -27,6 +28,8 @@ import (
 	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 	"clove.run/clove/secrets/sealed"
+	toolcontrol "clove.run/clove/tools/control"
+	"clove.run/clove/tools/inside"
 )
 
 // share chooses the process that keeps the grants, budgets and models of the run: cloved where it
@@ -57,7 +60,8 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		if p.asking != nil {
 			p.asking.answers = s
 		}
-		streams.Models = attach.NewClient(filepath.Dir(socket(c)))
+		served := attach.NewClient(filepath.Dir(socket(c)))
+		streams.Models, streams.Tools = served, served
 		return d, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
@@ -86,15 +90,23 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	if p.asking != nil {
 		p.asking.answers = own
 	}
+	all := closers{own}
+	if spec.Kernel.HasTools() {
+		doors := toolcontrol.New(toolcontrol.Options{Programs: runtime.Programs, Calls: func(ctx context.Context, run agent.ID, calls *channel.Conn) {
+			_ = own.Calls(ctx, run, calls) // ends with the run
+		}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		own.Tools = inside.Runs(paths.Run)
+		streams.Tools, all = doors, closers{doors, own}
+	}
 	if !spec.Kernel.HasModels() {
-		return own, nil
+		return all, nil
 	}
 	served, err := models(own, func(id agent.ID) (control.Contents, error) { return logs.OpenCalls(paths.ModelLog(id), modelLogBytes) })
 	if err != nil {
 		return nil, err
 	}
 	streams.Models, own.Waiting = served, served.Waiting
-	return closers{served, own}, nil // what calls used is settled before the ledger closes
+	return append(closers{served}, all...), nil // what calls used is settled before the ledger closes
 }
 
 // checkNet refuses a network rule that a run may not get later: it could not start with it, or this host's ceiling is

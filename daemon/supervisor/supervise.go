@@ -105,7 +105,8 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		cloved := client.At(s.socket)
 		defer cloved.Close()
 		share := client.NewShare(cloved)
-		streams.Kernel, streams.Secrets, streams.Models = share, share, attach.NewClient(filepath.Dir(s.socket))
+		served := attach.NewClient(filepath.Dir(s.socket))
+		streams.Kernel, streams.Secrets, streams.Models, streams.Tools = share, share, served, served
 	}
 	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }
 	streams.HomeCopied = func(name string) {

@@ -51,8 +51,8 @@ func New(g Grants, a Accounts) *Ledger {
 // Serve has the ledger work with an engine.
 func (l *Ledger) Serve(e *service.Engine) { l.engine = e }
 
-// modelEventEvery bounds the events of calls of models, which agents make all the time.
-const modelEventEvery = 30 * time.Second
+// callEventEvery bounds the events of calls, which agents make all the time.
+const callEventEvery = 30 * time.Second
 
 // Service returns the method about calls of models that wait for their turn. waiting returns those
 // of a run; nil: no models are served.
@@ -67,10 +67,10 @@ func (l *Ledger) Service(waiting func(run agent.ID) []api.WaitingCall) *service.
 		}))
 }
 
-// ModelCalled notes a call of a model by a run's agent. call is its id, as its audit records have
-// it; detail is for people.
-func (l *Ledger) ModelCalled(run agent.ID, call, detail string) {
-	l.engine.Note(run, agent.RunModelCalled, call, detail, modelEventEvery)
+// Called notes a call by a run's agent that has ended: what is RunModelCalled or RunToolCalled. call is
+// its id, as its audit records have it; detail is for people.
+func (l *Ledger) Called(run agent.ID, what agent.RunEventKind, call, detail string) {
+	l.engine.Note(run, what, call, detail, callEventEvery)
 }
 
 // EndSpares gives the spares of a run back.

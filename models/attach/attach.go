@@ -1,5 +1,5 @@
-// Package attach passes a supervisor's listener for models to cloved, which serves it, over
-// models.sock, a socket that root alone may use. While cloved is away, connections wait in the
+// Package attach passes a supervisor's listeners, for models and for tools, to cloved, which serves them,
+// over models.sock, a socket that root alone may use. While cloved is away, connections wait in the
 // listener, of which the supervisor keeps a copy.
 package attach
 
@@ -25,8 +25,18 @@ const Socket = "models.sock"
 // the question what was used.
 type request struct {
 	Run  agent.ID `json:"run,omitempty"`
+	For  For      `json:"for,omitempty"`
 	Used bool     `json:"used,omitempty"`
 }
+
+// For is what a listener is for.
+type For string
+
+// What listeners are for.
+const (
+	Models For = ""
+	Tools  For = "tools"
+)
 
 // reply is cloved's.
 type reply struct {
@@ -35,7 +45,7 @@ type reply struct {
 	SoFar []agent.ModelUse `json:"so_far,omitempty"` // unasked
 }
 
-// Client is a runtime.Models that cloved's socket leads to.
+// Client is a runtime.Models and a runtime.Tools that cloved's socket leads to.
 type Client struct{ path string }
 
 // NewClient uses the socket in a run directory.
@@ -47,20 +57,34 @@ const again = 200 * time.Millisecond
 // Serve has cloved serve the run until ctx ends, also a cloved that starts later. used has what
 // all of them have counted.
 func (c *Client) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
-	conn, err := c.begin(run.Spec.ID, listener)
+	s, err := c.serve(ctx, request{Run: run.Spec.ID}, listener)
+	if err != nil {
+		return nil, err
+	}
+	return s.used, nil
+}
+
+// ServeTools has cloved serve the run's door to tools until ctx ends, also a cloved that starts later.
+func (c *Client) ServeTools(ctx context.Context, run agent.Run, listener *os.File) error {
+	_, err := c.serve(ctx, request{Run: run.Spec.ID, For: Tools}, listener)
+	return err
+}
+
+func (c *Client) serve(ctx context.Context, r request, listener *os.File) (*session, error) {
+	conn, err := c.begin(r, listener)
 	if err != nil {
 		listener.Close()
 		return nil, err
 	}
-	s := &session{client: c, run: run.Spec.ID, listener: listener, conn: conn, replies: make(chan reply, 1)}
+	s := &session{client: c, request: r, listener: listener, conn: conn, replies: make(chan reply, 1)}
 	go s.keep(ctx)
-	return s.used, nil
+	return s, nil
 }
 
 // session is one run's, over as many connections as it takes.
 type session struct {
 	client   *Client
-	run      agent.ID
+	request  request
 	listener *os.File
 	replies  chan reply
 
@@ -76,7 +100,7 @@ func (s *session) keep(ctx context.Context) {
 	for {
 		s.hold(ctx)
 		for ctx.Err() == nil {
-			conn, err := s.client.begin(s.run, s.listener)
+			conn, err := s.client.begin(s.request, s.listener)
 			if err == nil {
 				s.change(conn)
 				break
@@ -168,13 +192,13 @@ func plus(a, b []agent.ModelUse) []agent.ModelUse {
 }
 
 // begin passes the listener.
-func (c *Client) begin(run agent.ID, listener *os.File) (*packet.Conn, error) {
+func (c *Client) begin(first request, listener *os.File) (*packet.Conn, error) {
 	conn, err := packet.Dial(c.path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot have models served: %w", err)
+		return nil, fmt.Errorf("cannot be served by cloved: %w", err)
 	}
 	var r reply
-	err = conn.Send(request{Run: run}, listener)
+	err = conn.Send(first, listener)
 	if err == nil {
 		var files []*os.File
 		files, err = conn.Receive(&r)
@@ -185,7 +209,7 @@ func (c *Client) begin(run agent.ID, listener *os.File) (*packet.Conn, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("cannot have models served: %w", err)
+		return nil, fmt.Errorf("cannot be served by cloved: %w", err)
 	}
 	return conn, nil
 }

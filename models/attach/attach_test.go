@@ -35,7 +35,7 @@ func cloved(t *testing.T, dir string, refuse error, changed ...chan struct{}) (r
 	}
 	runs = make(chan attached, 16)
 	ctx, cancel := context.WithCancel(t.Context())
-	go Accept(ctx, l, func(ctx context.Context, run agent.ID, listener *os.File) (Use, error) {
+	go Accept(ctx, l, func(ctx context.Context, run agent.ID, _ For, listener *os.File) (Use, error) {
 		if refuse != nil {
 			listener.Close()
 			return Use{}, refuse

@@ -11,11 +11,11 @@ import (
 )
 
 // Serve is what serves a run's agent until ctx ends.
-type Serve func(ctx context.Context, run agent.ID, listener *os.File) (Use, error)
+type Serve func(ctx context.Context, run agent.ID, what For, listener *os.File) (Use, error)
 
 // Use is what the calls of a run use.
 type Use struct {
-	Final   func() []agent.ModelUse // at the agent's end
+	Final   func() []agent.ModelUse // at the agent's end; nil: nothing is counted
 	SoFar   func() []agent.ModelUse
 	Changed <-chan struct{} // a value behind each change of SoFar; nil: it does not change
 }
@@ -50,7 +50,7 @@ func attend(ctx context.Context, conn *packet.Conn, serve Serve) {
 		return
 	}
 	answer := reply{}
-	use, err := serve(ctx, r.Run, files[0])
+	use, err := serve(ctx, r.Run, r.For, files[0])
 	if err != nil {
 		answer.Error = err.Error()
 	}
@@ -62,7 +62,7 @@ func attend(ctx context.Context, conn *packet.Conn, serve Serve) {
 		var ask request
 		files, err := conn.Receive(&ask)
 		packet.CloseAll(files)
-		if err != nil || ask.Used && conn.Send(reply{Used: use.Final()}) != nil {
+		if err != nil || ask.Used && (use.Final == nil || conn.Send(reply{Used: use.Final()}) != nil) {
 			return
 		}
 	}

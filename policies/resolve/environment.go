@@ -47,6 +47,9 @@ func (b *builder) readEnvironment() error {
 	if b.spec.Kernel.HasModels() {
 		maps.Copy(env, modelVariables)
 	}
+	if b.spec.Kernel.HasTools() {
+		env["CLOVE_MCP_URL"] = agent.ToolURL
+	}
 	err := b.eachVariable(func(_, key, value string, hasValue bool) error {
 		// A variable that the caller does not have either is left out, as docker does.
 		if !hasValue {

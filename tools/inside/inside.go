@@ -31,7 +31,7 @@ type reply struct {
 }
 
 // Exec runs a program in the sandbox, as (*runtime.Live).Exec does.
-type Exec func(ctx context.Context, e agent.Exec, stdin io.Reader, stdout, stderr io.Writer) (exitCode int, err error)
+type Exec func(ctx context.Context, e agent.Exec, stdin, stdout, stderr *os.File) (exitCode int, err error)
 
 // Listen makes the socket in a run's directory.
 func Listen(dir string) (*net.UnixListener, error) { return packet.Listen(filepath.Join(dir, Socket)) }
@@ -122,6 +122,14 @@ func Run(ctx context.Context, dir string, e agent.Exec, stdin []byte, out Output
 		return r.ExitCode, r.Error
 	}
 	return r.ExitCode, nil
+}
+
+// Runs are the sandboxes of all runs: the directory of their directories.
+type Runs string
+
+// Inside is Run for a run.
+func (r Runs) Inside(ctx context.Context, run agent.Run, e agent.Exec, stdin []byte, out Output) (exitCode int, err error) {
+	return Run(ctx, filepath.Join(string(r), string(run.Spec.ID)), e, stdin, out)
 }
 
 // pipes are those of one program: stdin, stdout and stderr.

@@ -1,0 +1,221 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/ledger"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/tools"
+	"clove.run/clove/tools/inside"
+)
+
+// Name is the service's, in audit entries and reservations.
+const Name = "tool"
+
+// Ledger reserves and settles. *ledger.Ledger is one.
+type Ledger interface {
+	Reserve(run agent.Run, s ledger.Spending) (reservation string, err error)
+	Settle(run agent.Run, s ledger.Settlement) error
+	Called(run agent.ID, what agent.RunEventKind, call, detail string)
+}
+
+// Places are where tools run.
+type Places interface {
+	// Inside runs a program in the sandbox of a run, as inside.Run does.
+	Inside(ctx context.Context, run agent.Run, e agent.Exec, stdin []byte, out inside.Output) (exitCode int, err error)
+}
+
+// Tools is the service. Its methods may be called from many goroutines.
+type Tools struct {
+	Ledger Ledger
+	Grants service.Grants
+	Places Places // nil: no tools run here
+
+	mu     sync.Mutex // guards flying
+	flying map[agent.ID]int
+}
+
+// Service returns its methods.
+func (t *Tools) Service() *service.Service {
+	return service.New("tools").On(
+		service.Read(agents.ToolList, service.Stages[api.ToolListParams]{}, t.list),
+		service.Stream(agents.ToolCall, t.call),
+	)
+}
+
+// partBytes bounds the tools of one answer.
+const partBytes = 32 << 10
+
+// list shows the tools that the run's grants cover.
+func (t *Tools) list(c *service.Call, p api.ToolListParams) (result api.ToolListResult, out service.Outcome, err error) {
+	result.Tools = []tools.Tool{}
+	size := 0
+	for _, d := range all() {
+		if d.Name <= p.After {
+			continue
+		}
+		if _, err := t.Grants.Cover(c, scope(d.Name)); err != nil {
+			continue
+		}
+		text, err := json.Marshal(d.Tool)
+		if err != nil {
+			return result, out, err
+		}
+		if size += len(text); size > partBytes && len(result.Tools) > 0 {
+			result.Next = result.Tools[len(result.Tools)-1].Name
+			break
+		}
+		result.Tools = append(result.Tools, d.Tool)
+	}
+	return result, out, nil
+}
+
+// all are the tools, by name.
+func all() []tools.Definition {
+	sorted := slices.Clone(tools.Builtins())
+	slices.SortFunc(sorted, func(a, b tools.Definition) int { return strings.Compare(a.Name, b.Name) })
+	return sorted
+}
+
+// scope is what a grant must cover.
+func scope(tool string) string { return "tool:" + tool }
+
+// find returns a tool.
+func find(name string) (d tools.Definition, err error) {
+	for _, d := range all() {
+		if d.Name == name {
+			return d, nil
+		}
+	}
+	return d, api.Failure(api.CodeNotFound, "tool.list has those that may be called", "no tool %.64q", name)
+}
+
+// callsMost bounds the calls of one run that run at once: each is a process in its sandbox.
+const callsMost = 16
+
+// enter takes a place.
+func (t *Tools) enter(run agent.ID) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flying == nil {
+		t.flying = map[agent.ID]int{}
+	}
+	if t.flying[run] >= callsMost {
+		return nil, api.Failure(api.CodeBusy, "wait for one of them to end", "%d tools of the run are at work", callsMost)
+	}
+	t.flying[run]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.flying[run]--; t.flying[run] == 0 {
+			delete(t.flying, run)
+		}
+	}, nil
+}
+
+// one is what a call costs at most.
+var one = budget.Amounts{budget.ToolCalls: 1}
+
+// call is one call. Its refusal by the ledger is in the audit log already.
+func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCallResult, out service.Outcome, err error) {
+	d, err := find(p.Tool)
+	if err != nil {
+		return result, out, err
+	}
+	timeout, err := timeoutOf(d, p.TimeoutMS)
+	if err != nil {
+		return result, out, err
+	}
+	if len(p.Arguments) > tools.MaxArguments {
+		return result, out, api.Failure(api.CodeTooLarge, "give the tool the path of a file", "the arguments have more than %d bytes", tools.MaxArguments)
+	}
+	if t.Places == nil {
+		return result, out, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "no tools run here")
+	}
+	leave, err := t.enter(c.Run.Spec.ID)
+	if err != nil {
+		return result, out, err
+	}
+	defer leave()
+	result.Call, err = t.Ledger.Reserve(c.Run, ledger.Spending{Service: Name, Method: agents.ToolCall.Name, What: scope(d.Name), Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }})
+	if err != nil {
+		out.Recorded = true
+		return result, out, err
+	}
+	began := time.Now()
+	ran, err := t.run(c, d, p, timeout, &result)
+	result.DurationMS = time.Since(began).Milliseconds()
+	used := one
+	if !ran {
+		used = nil
+	}
+	out.Recorded = true // the settlement is its record
+	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: one})
+	t.Ledger.Called(c.Run.Spec.ID, agent.RunToolCalled, result.Call, detail(d.Name, result, err))
+	return result, out, cmp.Or(err, settled)
+}
+
+// timeoutOf is how long a call may take.
+func timeoutOf(d tools.Definition, ms int64) (time.Duration, error) {
+	most := cmp.Or(d.Timeout, tools.DefaultTimeout)
+	if ms < 0 || ms > most.Milliseconds() {
+		return 0, api.Failure(api.CodeParams, fmt.Sprintf("give 1 to %d, or leave it out", most.Milliseconds()), "a call of %s cannot take %d ms", d.Name, ms)
+	}
+	return cmp.Or(time.Duration(ms)*time.Millisecond, most), nil
+}
+
+// run runs the program, and reports whether it ran.
+func (t *Tools) run(c *service.Call, d tools.Definition, p api.ToolCallParams, timeout time.Duration, result *api.ToolCallResult) (ran bool, err error) {
+	order := tools.Order{Tool: d.Name, Command: d.Command, Arguments: p.Arguments, Most: tools.MaxText}
+	if len(p.Arguments) == 0 {
+		order.Arguments = json.RawMessage("{}")
+	}
+	if d.Kind == tools.KindCommand {
+		order.Schema = d.Arguments
+	}
+	stdin, err := json.Marshal(order)
+	if err != nil {
+		return false, api.Failure(api.CodeParams, "give an object of JSON", "the arguments are no JSON")
+	}
+	text, reason := &head{most: tools.MaxText}, &tail{most: tools.MaxError}
+	e := agent.Exec{Command: []string{tools.Program}, Timeout: timeout, KillRest: true}
+	code, err := t.Places.Inside(c.Context, c.Run, e, stdin, inside.Output{Stdout: text, Stderr: reason})
+	var failed *api.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, api.Failure(api.CodeUnenforceable, "start the run with --grant tool:"+d.Name, "the run was started without tools, so its sandbox has no place for them")
+	case errors.As(err, &failed) && code == agent.ExitTimeout:
+		result.Failed, result.Error = true, fmt.Sprintf("it was ended at its time limit of %s", timeout)
+	case err != nil:
+		return false, err
+	case code != tools.ExitDone:
+		result.Failed, result.Error = true, cmp.Or(reason.text(), fmt.Sprintf("it ended with status %d", code))
+	}
+	result.Text, result.Left = text.text()
+	return true, nil
+}
+
+// detail is a call for people. It holds no text of an agent's.
+func detail(tool string, r api.ToolCallResult, err error) string {
+	how := "done"
+	switch {
+	case err != nil:
+		how = "not done"
+	case r.Failed:
+		how = "failed"
+	}
+	return fmt.Sprintf("%s: %s bytes=%d total_ms=%d", tool, how, len(r.Text), r.DurationMS)
+}
