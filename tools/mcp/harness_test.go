@@ -49,6 +49,7 @@ type rig struct {
 	served  chan error
 	ended   chan string // names of Stdio whose client has gone
 	calls   chan called
+	skipped []called // that came before what next has waited for
 	address string
 	serve   link.Serve
 
@@ -72,7 +73,9 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 		}
 		return api.ToolCallResult{Call: "1", Text: string(p.Arguments)}, nil
 	}
-	r.server = New(packet.New(file))
+	inherited, err := packet.Inherited(file)
+	must(t, err)
+	r.server = New(inherited)
 	if set != nil {
 		set(r)
 	}
@@ -210,10 +213,18 @@ func connect(t *testing.T, revision string, options *sdk.ClientOptions, over sdk
 // next is the next call over the channel of a method.
 func (r *rig) next(method string) called {
 	r.t.Helper()
-	for {
-		if c := within(r.t, r.calls); c.method == method {
+	for i, c := range r.skipped {
+		if c.method == method {
+			r.skipped = slices.Delete(r.skipped, i, i+1)
 			return c
 		}
+	}
+	for {
+		c := within(r.t, r.calls)
+		if c.method == method {
+			return c
+		}
+		r.skipped = append(r.skipped, c)
 	}
 }
 
@@ -236,7 +247,9 @@ type reply struct {
 }
 
 // post sends a body; headers are name, value, name, value. An empty value removes one.
-func (r *rig) post(body string, headers ...string) reply { return r.ask("POST", Path, body, headers...) }
+func (r *rig) post(body string, headers ...string) reply {
+	return r.ask("POST", Path, body, headers...)
+}
 
 func (r *rig) ask(method, path, body string, headers ...string) reply {
 	r.t.Helper()
