@@ -44,6 +44,7 @@ type client struct {
 type request struct {
 	session string
 	cancel  context.CancelFunc
+	endless bool // its client listens for changes
 }
 
 func newDoor(of link.Serve, calls *os.File, t times) (*door, error) {
@@ -122,7 +123,8 @@ func (d *door) enter(ctx context.Context, r sdk.Request) (_ context.Context, can
 	defer d.mu.Unlock()
 	d.last++
 	number := d.last
-	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel}
+	_, endless := r.(*sdk.SubscriptionsListenRequest)
+	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel, endless: endless}
 	rest := func() {}
 	if extra := r.GetExtra(); extra != nil {
 		if client, is := d.clients[extra.Header.Get(clientHeader)]; is {

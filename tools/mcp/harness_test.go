@@ -47,6 +47,7 @@ type rig struct {
 	server  *Server
 	conn    *packet.Conn // control's
 	served  chan error
+	pid     int         // of the program, where it is one
 	ended   chan string // names of Stdio whose client has gone
 	calls   chan called
 	skipped []called // that came before what next has waited for
@@ -66,13 +67,7 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 	conn, file, err := packet.Pair()
 	must(t, err)
 	r := &rig{t: t, conn: conn, served: make(chan error, 1), ended: make(chan string, 8), calls: make(chan called, 512), serve: link.Serve{Name: "worker", Title: "tools of a test"}}
-	r.tools = []tools.Tool{{Name: "echo", Description: "says it again", Arguments: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
-	r.answer = func(_ called, p api.ToolCallParams) (api.ToolCallResult, error) {
-		if p.Tool != "echo" {
-			return api.ToolCallResult{}, api.Failure(api.CodeNotFound, "", "there is no tool %q", p.Tool)
-		}
-		return api.ToolCallResult{Call: "1", Text: string(p.Arguments)}, nil
-	}
+	r.defaults()
 	inherited, err := packet.Inherited(file)
 	must(t, err)
 	r.server = New(inherited)
@@ -84,6 +79,17 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 	t.Cleanup(func() { conn.Close() })
 	r.listen()
 	return r
+}
+
+// defaults have one tool, echo.
+func (r *rig) defaults() {
+	r.tools = []tools.Tool{{Name: "echo", Description: "says it again", Arguments: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
+	r.answer = func(_ called, p api.ToolCallParams) (api.ToolCallResult, error) {
+		if p.Tool != "echo" {
+			return api.ToolCallResult{}, api.Failure(api.CodeNotFound, "", "there is no tool %q", p.Tool)
+		}
+		return api.ToolCallResult{Call: "1", Text: string(p.Arguments)}, nil
+	}
 }
 
 func must(t testing.TB, err error) {
