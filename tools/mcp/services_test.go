@@ -258,7 +258,7 @@ func TestResources(t *testing.T) {
 		}
 		for _, uri := range []string{"clove://other", "file:///etc/passwd", blobStart, blobURI("../run"), blobURI(strings.Repeat("A", 64)), blobURI(strings.Repeat("d", 64)), blobURI(digests["text"]) + "?offset=x", anything} {
 			_, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
-			if e := new(jsonrpc.Error); !errors.As(err, &e) || e.Code != sdk.CodeResourceNotFound {
+			if e := new(jsonrpc.Error); !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams {
 				t.Errorf("%s: %v", uri, err)
 			}
 		}
