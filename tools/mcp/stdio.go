@@ -1,0 +1,95 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
+	"clove.run/clove/tools/link"
+)
+
+// pipes is one client at two pipes.
+type pipes struct {
+	*door
+	conn    *bounding
+	session *sdk.ServerSession
+	ended   chan struct{}
+}
+
+// pipes begins to serve a client that writes to in and reads from out, each message a line.
+func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
+	from, to, err := pollable(in, out)
+	if err != nil {
+		return nil, err
+	}
+	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
+		func() { d.cancel(func(r *request) bool { return r.endless }) })
+	session, err := d.server(nil).Connect(context.Background(), conn, nil)
+	if err != nil {
+		return nil, errors.Join(err, from.Close(), to.Close())
+	}
+	p := &pipes{door: d, conn: conn, session: session, ended: make(chan struct{})}
+	go p.watch(to)
+	go func() {
+		_ = session.Wait() // its error is that the client has gone
+		d.close()
+		close(p.ended)
+		_ = s.control.Send(link.FromDoor{Ended: d.Name}) // if control is gone, the process ends
+	}()
+	return p, nil
+}
+
+// pollable takes over the files, so that a Close ends a Read of them.
+func pollable(in, out *os.File) (from, to *os.File, err error) {
+	defer in.Close()
+	defer out.Close()
+	take := func(file *os.File) (*os.File, error) {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return nil, os.NewSyscallError("fcntl", err)
+		}
+		return passfd.New(fd)
+	}
+	if from, err = take(in); err != nil {
+		return nil, nil, err
+	}
+	if to, err = take(out); err != nil {
+		from.Close()
+	}
+	return from, to, err
+}
+
+// watch ends the calls in flight of a client that reads no answers any more. One that only writes no more still
+// gets those.
+func (p *pipes) watch(out *os.File) {
+	raw, err := out.SyscallConn()
+	if err != nil {
+		return
+	}
+	tried := false
+	err = raw.Read(func(uintptr) bool { // waits until the other end has gone, as nothing is ever there to read
+		defer func() { tried = true }()
+		return tried
+	})
+	if err == nil {
+		p.cancel(func(*request) bool { return true })
+		_ = p.session.Close()
+	}
+}
+
+func (p *pipes) close() {
+	p.door.close()
+	_ = p.session.Close()
+	<-p.ended
+}
+
+func (p *pipes) finish() {
+	p.leave()
+	p.conn.drain()
+	_ = p.session.Close()
+	<-p.ended
+}
