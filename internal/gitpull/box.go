@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/internal/gitdir"
 	"clove.run/clove/internal/nsthread"
 )
 
@@ -127,9 +129,8 @@ func (b *box) unseal(dir string) error {
 // file. Only the process itself can set them before git begins.
 var bounded = fmt.Sprintf(`ulimit -c 0 && ulimit -d %d && ulimit -t 600 && ulimit -f %d && exec git "$@"`, 2<<20, mostBytes>>9)
 
-// settings keep hooks and other programs away, and the memory within its bound.
-var settings = []string{"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=", "gc.auto=0", "maintenance.auto=false",
-	"core.packedGitLimit=1g", "core.packedGitWindowSize=32m", "core.bigFileThreshold=64m", "pack.windowMemory=256m", "pack.threads=1", "index.threads=1"}
+// settings keep the memory within its bound.
+var settings = []string{"core.packedGitLimit=1g", "core.packedGitWindowSize=32m", "core.bigFileThreshold=64m", "pack.windowMemory=256m", "pack.threads=1", "index.threads=1"}
 
 // failure is git's own account of why it failed.
 type failure struct {
@@ -144,12 +145,12 @@ func (f *failure) Unwrap() error { return f.err }
 func (b *box) git(ctx context.Context, objects string, stdin io.Reader, to *os.File, arguments ...string) (string, error) {
 	var out, complaint strings.Builder
 	all := []string{"-c", bounded, "git"}
-	for _, s := range settings {
+	for _, s := range slices.Concat(gitdir.Disarm, settings) {
 		all = append(all, "-c", s)
 	}
 	c := exec.CommandContext(ctx, "/bin/sh", append(all, arguments...)...)
-	c.Dir, c.Env = "/", append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_NO_REPLACE_OBJECTS=1",
-		"GIT_NO_LAZY_FETCH=1", "GIT_COMMITTER_NAME=clove", "GIT_COMMITTER_EMAIL=clove@localhost"}, b.env...)
+	c.Dir, c.Env = "/", slices.Concat(gitdir.Environment, []string{"PATH=/usr/local/bin:/usr/bin:/bin", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_COMMITTER_NAME=clove", "GIT_COMMITTER_EMAIL=clove@localhost"}, b.env)
 	if objects != "" {
 		c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+objects)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"clove.run/clove/tools/builtin"
 )
 
 // Times of a command.
@@ -34,7 +36,7 @@ func (b *Box) exec(ctx context.Context, a execArguments) (string, error) {
 	}
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	output := &ends{}
+	output := &builtin.Ends{Most: MaxResult}
 	cmd := exec.CommandContext(timed, "/bin/sh", "-c", a.Command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = b.Dir, output, output, leaves
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -45,50 +47,15 @@ func (b *Box) exec(ctx context.Context, a execArguments) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case timed.Err() != nil:
-		return output.text() + fmt.Sprintf("\n[killed after %s]", limit), nil
+		return output.Text() + fmt.Sprintf("\n[killed after %s]", limit), nil
 	case errors.As(err, &ended) && ended.Exited():
-		return output.text() + fmt.Sprintf("\n[exit status %d]", ended.ExitCode()), nil
+		return output.Text() + fmt.Sprintf("\n[exit status %d]", ended.ExitCode()), nil
 	case errors.As(err, &ended):
-		return output.text() + fmt.Sprintf("\n[%s]", ended), nil
+		return output.Text() + fmt.Sprintf("\n[%s]", ended), nil
 	case errors.Is(err, exec.ErrWaitDelay):
-		return output.text() + "\n[exit status 0; a process that it left in the background still has its output]", nil
+		return output.Text() + "\n[exit status 0; a process that it left in the background still has its output]", nil
 	case err != nil:
 		return "", err
 	}
-	return output.text() + "\n[exit status 0]", nil
-}
-
-// ends keeps the first and the last half of MaxResult of what is written.
-type ends struct {
-	head, tail []byte
-	all        int
-}
-
-const half = MaxResult / 2
-
-func (e *ends) Write(p []byte) (int, error) {
-	n := len(p)
-	e.all += n
-	if free := half - len(e.head); free > 0 {
-		take := min(free, len(p))
-		e.head, p = append(e.head, p[:take]...), p[take:]
-	}
-	// Twice as much is held, so that few writes move anything.
-	if len(p) > half {
-		p = p[len(p)-half:]
-	}
-	if len(e.tail)+len(p) > 2*half {
-		e.tail = append(e.tail[:0], e.tail[len(e.tail)-half:]...)
-	}
-	e.tail = append(e.tail, p...)
-	return n, nil
-}
-
-func (e *ends) text() string {
-	tail := e.tail[max(0, len(e.tail)-half):]
-	text := string(e.head)
-	if left := e.all - len(e.head) - len(tail); left > 0 {
-		text += fmt.Sprintf("\n[%d bytes left out]\n", left)
-	}
-	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
+	return output.Text() + "\n[exit status 0]", nil
 }

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"clove.run/clove/loop/model"
+	"clove.run/clove/tools/builtin"
 )
 
 // Done is the name of the tool that ends a turn.
@@ -44,13 +43,13 @@ var table = []tool{
 		"command", with((*Box).exec)},
 	{"read_file", "Read lines of a text file.",
 		`"path": {"type": "string"}, "offset": {"type": "integer", "description": "first line, from 1"}, "limit": {"type": "integer", "description": "number of lines, default 2000"}`,
-		"path", with((*Box).readFile)},
+		"path", with(files((*builtin.Box).Read))},
 	{"write_file", "Write a file. It is made with its folders, or replaced.",
 		`"path": {"type": "string"}, "content": {"type": "string"}`,
-		"path content", with((*Box).writeFile)},
+		"path content", with(files((*builtin.Box).Write))},
 	{"edit", "Replace a text in a file. old must be there exactly once, or all be true.",
 		`"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean"}`,
-		"path old new", with((*Box).edit)},
+		"path old new", with(files((*builtin.Box).Edit))},
 	{"list", "List a folder: names, folders with a slash, and sizes in bytes.",
 		`"path": {"type": "string", "description": "default: the workspace"}`,
 		"", with((*Box).list)},
@@ -83,7 +82,7 @@ func (b *Box) Run(ctx context.Context, call model.Function) (Result, error) {
 			return Result{}, ctx.Err()
 		}
 		if err != nil {
-			return Result{Text: "error: " + cut(err.Error())}, nil
+			return Result{Text: "error: " + builtin.Cut(err.Error(), MaxResult)}, nil
 		}
 		return Result{Text: text, Done: t.name == Done}, nil
 	}
@@ -105,23 +104,22 @@ func with[A any](run func(*Box, context.Context, A) (string, error)) func(*Box, 
 	}
 }
 
-// path is a path as the tools take it.
-func (b *Box) path(given string) (string, error) {
-	switch {
-	case given == "":
-		return "", errors.New("path is empty")
-	case filepath.IsAbs(given):
-		return given, nil
+// files is a tool that clove-tool has, too.
+func files[A any](run func(*builtin.Box, context.Context, A) (string, error)) func(*Box, context.Context, A) (string, error) {
+	return func(b *Box, ctx context.Context, a A) (string, error) {
+		return run(&builtin.Box{Dir: b.Dir, Most: MaxResult}, ctx, a)
 	}
-	return filepath.Join(b.Dir, given), nil
 }
 
-// cut bounds a text and makes it UTF-8.
-func cut(text string) string {
-	if len(text) > MaxResult {
-		text = fmt.Sprintf("%s\n[%d bytes left out]", text[:MaxResult], len(text)-MaxResult)
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+// maxNames of a folder are listed.
+const maxNames = 1000
+
+type listArguments struct {
+	Path string `json:"path"`
+}
+
+func (b *Box) list(ctx context.Context, a listArguments) (string, error) {
+	return files((*builtin.Box).List)(b, ctx, builtin.ListArguments{Path: a.Path, Entries: maxNames, Hidden: true})
 }
 
 type doneArguments struct {

@@ -1,4 +1,4 @@
-package tools
+package builtin
 
 import (
 	"bufio"
@@ -16,25 +16,29 @@ import (
 
 // Bounds of files.
 const (
-	readLines = 2000
-	maxEdit   = 8 << 20 // bytes of a file that is edited
-	maxNames  = 1000    // of a folder that are listed
+	readLines  = 2000
+	maxRead    = 4 << 20 // bytes that a result has of a file
+	maxWrite   = 4 << 20
+	maxEdit    = 8 << 20 // bytes of a file that is edited
+	entries    = 1000    // of a folder, unless a call says otherwise
+	maxEntries = 10_000
 )
 
-type readArguments struct {
+// ReadArguments are those of read.
+type ReadArguments struct {
 	Path   string `json:"path"`
-	Offset int    `json:"offset"`
-	Limit  int    `json:"limit"`
+	Offset int    `json:"offset"` // the first line, from 1
+	Limit  int    `json:"limit"`  // lines
 }
 
-// readFile holds no more of the file than the result.
-func (b *Box) readFile(ctx context.Context, a readArguments) (string, error) {
+// Read returns lines of a file. It holds no more of the file than the result.
+func (b *Box) Read(ctx context.Context, a ReadArguments) (string, error) {
 	file, err := b.open(a.Path, os.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	first, limit := max(a.Offset, 1), a.Limit
+	first, limit, most := max(a.Offset, 1), a.Limit, min(b.Most, maxRead)
 	if limit <= 0 {
 		limit = readLines
 	}
@@ -43,8 +47,8 @@ func (b *Box) readFile(ctx context.Context, a readArguments) (string, error) {
 	for ctx.Err() == nil {
 		piece, err := reader.ReadSlice('\n')
 		if line >= first && len(piece) > 0 {
-			if line-first >= limit || len(text)+len(piece) > MaxResult {
-				return rest(append(text, piece...), start, line), nil
+			if line-first >= limit || len(text)+len(piece) > most {
+				return rest(append(text, piece...), start, line, most), nil
 			}
 			text = append(text, piece...)
 		}
@@ -64,11 +68,11 @@ func (b *Box) readFile(ctx context.Context, a readArguments) (string, error) {
 
 // rest ends a text that is not whole before its last line, which begins at start. A line that
 // alone is too long is shown in part.
-func rest(text []byte, start, line int) string {
+func rest(text []byte, start, line, most int) string {
 	note := fmt.Sprintf("[the file goes on: read it with offset %d]", line)
 	if start == 0 {
-		start = min(len(text), MaxResult)
-		note = fmt.Sprintf("\n[line %d is longer than a result may be: use exec to read a part of it]", line)
+		start = min(len(text), most)
+		note = fmt.Sprintf("\n[line %d is longer than a result may be: read a part of it with a program, as cut or head]", line)
 	}
 	return strings.ToValidUTF8(string(text[:start]), "\uFFFD") + note
 }
@@ -79,7 +83,12 @@ func (b *Box) open(given string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o666)
+	return openRegular(path, flags)
+}
+
+// openRegular does not wait for the other end of a FIFO.
+func openRegular(path string, flags int) (*os.File, error) {
+	file, err := os.OpenFile(path, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +103,17 @@ func (b *Box) open(given string, flags int) (*os.File, error) {
 	return file, nil
 }
 
-type writeArguments struct {
+// WriteArguments are those of write.
+type WriteArguments struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
-func (b *Box) writeFile(_ context.Context, a writeArguments) (string, error) {
+// Write makes a file with its folders, or replaces what it has.
+func (b *Box) Write(_ context.Context, a WriteArguments) (string, error) {
+	if len(a.Content) > maxWrite {
+		return "", invalid("content has more than %d bytes", maxWrite)
+	}
 	if path, err := b.path(a.Path); err == nil {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return "", err
@@ -125,14 +139,16 @@ func (b *Box) write(path, content string) error {
 	return errors.Join(err, file.Close())
 }
 
-type editArguments struct {
+// EditArguments are those of edit.
+type EditArguments struct {
 	Path string `json:"path"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
 	All  bool   `json:"all"`
 }
 
-func (b *Box) edit(_ context.Context, a editArguments) (string, error) {
+// Edit replaces a text in a file.
+func (b *Box) Edit(_ context.Context, a EditArguments) (string, error) {
 	file, err := b.open(a.Path, os.O_RDONLY)
 	if err != nil {
 		return "", err
@@ -148,7 +164,7 @@ func (b *Box) edit(_ context.Context, a editArguments) (string, error) {
 	}
 	switch {
 	case len(content) > maxEdit:
-		return "", fmt.Errorf("the file has more than %d bytes: use exec", maxEdit)
+		return "", fmt.Errorf("the file has more than %d bytes: edit it with a program, as sed", maxEdit)
 	case a.Old == "":
 		return "", errors.New("old is empty")
 	case count == 0:
@@ -164,38 +180,60 @@ func (b *Box) edit(_ context.Context, a editArguments) (string, error) {
 	return fmt.Sprintf("replaced %d", count), nil
 }
 
-type listArguments struct {
-	Path string `json:"path"`
+// ListArguments are those of list.
+type ListArguments struct {
+	Path    string `json:"path"`
+	Entries int    `json:"max_entries"` // 0: 1000
+	Hidden  bool   `json:"include_hidden"`
 }
 
-func (b *Box) list(ctx context.Context, a listArguments) (string, error) {
-	path := b.Dir
-	if a.Path != "" {
-		path, _ = b.path(a.Path) // not empty
+// List names what a folder has.
+func (b *Box) List(ctx context.Context, a ListArguments) (string, error) {
+	path, err := b.dir(a.Path)
+	if err != nil {
+		return "", err
 	}
 	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(maxNames + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
+	most := or(a.Entries, entries, maxEntries)
+	var found []fs.DirEntry
+	hidden := 0
+	for len(found) <= most && ctx.Err() == nil {
+		some, err := dir.ReadDir(1024)
+		for _, e := range some {
+			if !a.Hidden && strings.HasPrefix(e.Name(), ".") {
+				hidden++
+				continue
+			}
+			found = append(found, e)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	more := len(entries) > maxNames
-	entries = entries[:min(len(entries), maxNames)]
-	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
+	more := len(found) > most
+	found = found[:min(len(found), most)]
+	slices.SortFunc(found, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
 	var text strings.Builder
-	for _, e := range entries {
+	for _, e := range found {
 		fmt.Fprintln(&text, entryLine(e))
 	}
+	listed := b.cut(text.String())
 	switch {
 	case more:
-		fmt.Fprintf(&text, "[%d of more: use exec to see others]\n", maxNames)
-	case len(entries) == 0:
+		listed += fmt.Sprintf("[%d of more: find others by a pattern or with a program]\n", most)
+	case len(found) == 0 && hidden == 0:
 		return "[empty]", nil
+	case hidden > 0:
+		listed += fmt.Sprintf("[%d names with a dot at their beginning are left out: see them with include_hidden]\n", hidden)
 	}
-	return cut(text.String()), ctx.Err()
+	return listed, ctx.Err()
 }
 
 func entryLine(e fs.DirEntry) string {
