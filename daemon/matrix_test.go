@@ -165,6 +165,8 @@ var matrix = map[string]row{
 	methods.NameRemove.Name:  row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
 
 	agents.GrantList.Name:   forOwner,
+	agents.ToolList.Name:    forOwner,
+	agents.ToolCall.Name:    forOwner,
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),
 	methods.GrantGive.Name:  forOwner.with(`,"grant":"tool:fetch"`),
 	agents.GrantDerive.Name: forOwner.with(`,"from":"GRANT","grant":"tool:fetch"`),

@@ -20,6 +20,8 @@ var sent = map[string]string{
 	agents.AgentReady.Name:      `{}`,
 	agents.AgentCollect.Name:    `{"child":"none","path":"/workspace/from-child"}`,
 	agents.AgentApply.Name:      `{"key":"apply"}`,
+	agents.ToolList.Name:        `{}`,
+	agents.ToolCall.Name:        `{"tool":"echo","arguments":{"text":"a"}}`,
 	agents.AgentFetch.Name:      `{"keeper":"none","from":"/memory","path":"/workspace/fetched"}`,
 	agents.AgentSpawn.Name:      `{"manifest":"none"}`,
 	agents.AgentWait.Name:       `{"child":"none"}`,

@@ -222,6 +222,8 @@ var table = sync.OnceValue(func() api.Table {
 		AgentCollect.Method(),
 		AgentFetch.Method(),
 		AgentApply.Method(),
+		ToolList.Method(),
+		ToolCall.Method(),
 		GrantList.Method(),
 		GrantDerive.Method(),
 		GrantRevoke.Method(),

@@ -64,6 +64,8 @@ var table = sync.OnceValue(func() api.Table {
 		agents.AgentCollect.Method(),
 		agents.AgentFetch.Method(),
 		agents.AgentApply.Method(),
+		agents.ToolList.Method(),
+		agents.ToolCall.Method(),
 		agents.GrantList.Method(),
 		GrantGive.Method(),
 		agents.GrantDerive.Method(),

@@ -42,7 +42,7 @@ type page struct {
 }
 
 // pageEvents are the events of a page, and how many it has.
-var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled, agent.RunSpawned, agent.RunAsked, agent.RunAnswered}
+var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled, agent.RunToolCalled, agent.RunSpawned, agent.RunAsked, agent.RunAnswered}
 
 const pageEventsMost = 10
 

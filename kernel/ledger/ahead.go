@@ -58,6 +58,9 @@ func ofOwner(uid uint32) func(*spare) bool {
 
 // inSpare reserves in a spare, without a commit; "": none fits.
 func (l *Ledger) inSpare(run agent.Run, s Spending) string {
+	if s.User != nil { // its entry is its own
+		return ""
+	}
 	for {
 		b, entry := l.fitting(run, s)
 		if b == nil {

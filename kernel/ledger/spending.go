@@ -16,6 +16,8 @@ type Spending struct {
 	Method  string // for the audit log
 	What    string // what a grant must cover, KIND:PATTERN
 	Ceiling *Ceiling
+	// User is the user who calls in the agent's place; nil: the agent does.
+	User *uint32
 	// Fit chooses the amounts, of what is left. Larger amounts are refused; its
 	// error is returned as it is, and is no refusal. It may be called more than once, and what
 	// it chose last holds. nil: the service needs the grant alone.
@@ -86,6 +88,9 @@ type try struct {
 func (t *try) reserve() error {
 	t.unfit = nil
 	caller := service.Caller{Run: t.run, Agent: true, UID: t.run.Owner.UID, ID: t.id}
+	if user := t.spending.User; user != nil {
+		caller.Agent, caller.UID = false, *user
+	}
 	return t.ledger.engine.For(caller, t.spending.Method, t.spending.What, t.decide)
 }
 

@@ -150,8 +150,11 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 		return result, out, err
 	}
 	defer leave()
-	result.Call, err = t.Ledger.Reserve(c.Run, ledger.Spending{Service: Name, Method: agents.ToolCall.Name, What: scope(d.Name), Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }})
-	if err != nil {
+	s := ledger.Spending{Service: Name, Method: agents.ToolCall.Name, What: scope(d.Name), Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }}
+	if !c.Agent {
+		s.User = &c.UID
+	}
+	if result.Call, err = t.Ledger.Reserve(c.Run, s); err != nil {
 		out.Recorded = true
 		return result, out, err
 	}
