@@ -52,7 +52,7 @@ func TestDecisionsAreEvents(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"tool:*"}, Budgets: []string{"reviews=10,warn=8"}})
 	n := noting(r)
 	from := r.grants()["tool:*"].ID
-	given := answerOf[api.GrantResult](t)(r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from, Grant: "tool:fetch"})).Grant
+	given := answerOf[api.GrantResult](t)(r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from, Grant: "tool:web"})).Grant
 	_, err := r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: given.ID})
 	must(t, err)
 	r.charge("reviews", 8)
@@ -60,7 +60,7 @@ func TestDecisionsAreEvents(t *testing.T) {
 	wantCode(t, err, api.CodeDenied)
 	r.charge("reviews", 3)
 	for kind, detail := range map[agent.RunEventKind]string{
-		agent.RunGrantGiven: "tool:fetch", agent.RunGrantRevoked: "tool:fetch", agent.RunBudgetWarned: "reviews", agent.RunBudgetEnded: "11 of 10, at end: end",
+		agent.RunGrantGiven: "tool:web", agent.RunGrantRevoked: "tool:web", agent.RunBudgetWarned: "reviews", agent.RunBudgetEnded: "11 of 10, at end: end",
 		agent.RunRefused: "denied: budget.charge: cpu_ms=1",
 	} {
 		found := n.of(kind)
@@ -151,9 +151,9 @@ func TestCallsOfModelsAreEvents(t *testing.T) {
 // A check is a decision: it is in the log, whatever its answer is.
 func TestChecksAreInTheLog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch"}})
-	id := r.grants()["tool:fetch"].ID
-	for _, what := range []string{"tool:fetch", "tool:other"} {
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:web"}})
+	id := r.grants()["tool:web"].ID
+	for _, what := range []string{"tool:web", "tool:other"} {
 		_, err := r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: what})
 		must(t, err)
 	}
@@ -163,7 +163,7 @@ func TestChecksAreInTheLog(t *testing.T) {
 			got = append(got, e.Verdict+" "+e.What+" "+e.Rule)
 		}
 	}
-	if strings.Join(got, "\n") != "allow tool:fetch "+id+"\ndeny tool:other " {
+	if strings.Join(got, "\n") != "allow tool:web "+id+"\ndeny tool:other " {
 		t.Errorf("%q", got)
 	}
 }
@@ -172,8 +172,8 @@ func TestChecksAreInTheLog(t *testing.T) {
 // could be read.
 func TestARefusalSaysWhatWasRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=1"}})
-	from := r.grants()["tool:fetch"].ID
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:web"}, Budgets: []string{"reviews=1"}})
+	from := r.grants()["tool:web"].ID
 	wants := map[string]string{"budget.charge": "cpu_ms=2", "budget.reserve": "reviews=2", "grant.derive": "tool:other", "grant.check": "sha256:", "grant.revoke": "sha256:"}
 	for method, params := range map[string]string{
 		"budget.charge": `{"amounts":{"cpu_ms":2}}`, "budget.reserve": `{"amounts":{"reviews":2}}`, "grant.derive": `{"from":"` + from + `","grant":"tool:other"}`,

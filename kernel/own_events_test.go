@@ -111,7 +111,7 @@ func TestEventsAreBounded(t *testing.T) {
 	for range 300 {
 		ids = append(ids, r.happened("agent.step", ""))
 	}
-	_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: r.grants()["tool:*"].ID, Grant: "tool:fetch"})
+	_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: r.grants()["tool:*"].ID, Grant: "tool:web"})
 	must(t, err)
 	rows := func() (count int, oldest, newest bool) {
 		must(t, r.engine.Read(func(tx *store.KernelTx) error {

@@ -252,7 +252,7 @@ func exited(code int) spawn.End {
 // A child is queued below its parent, with its identity, its deadline and what the request names.
 func TestAChildIsQueued(t *testing.T) {
 	t.Parallel()
-	sheet := sheetOf(agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=10"}})
+	sheet := sheetOf(agent.Kernel{Grants: []string{"tool:web"}, Budgets: []string{"reviews=10"}})
 	sheet.Env = []string{"A=1", "CLOVE_ID=none"}
 	f := newFamily(t, sheet, agent.Kernel{Grants: []string{"tool:*"}, Budgets: []string{"reviews=100", "children=2"}})
 	child := f.spawn(api.SpawnParams{Name: "first", Args: []string{"x"}, Env: []string{"A=2", "B=3"}, Limits: api.SpawnLimits{MemoryBytes: 32 << 20, TimeoutMS: 5000}, Budgets: []string{"reviews=5"}})
@@ -273,7 +273,7 @@ func TestAChildIsQueued(t *testing.T) {
 	// Its grants are derived when it starts to be, not by its start.
 	must(t, f.Attach(context.Background(), run, true, func(api.Standing) {}))
 	held := answerOf[api.GrantListResult](t)(f.as(run, agents.GrantList.Name, api.Nothing{}))
-	if len(held.Grants) != 1 || held.Grants[0].Grant != "tool:fetch" || held.Grants[0].Giver != string(f.run.Spec.ID) || held.Grants[0].Parent == "" {
+	if len(held.Grants) != 1 || held.Grants[0].Grant != "tool:web" || held.Grants[0].Giver != string(f.run.Spec.ID) || held.Grants[0].Parent == "" {
 		t.Errorf("%+v", held.Grants)
 	}
 	// A revoked right of the parent's is one of the child's.
@@ -303,7 +303,7 @@ func TestWhatAChildMayHaveBesides(t *testing.T) {
 // left. The control is the same request without the field.
 func TestNoChildIsWider(t *testing.T) {
 	t.Parallel()
-	sheet := sheetOf(agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=10"}})
+	sheet := sheetOf(agent.Kernel{Grants: []string{"tool:web"}, Budgets: []string{"reviews=10"}})
 	for name, c := range map[string]struct {
 		change func(*agent.Spec)
 		asked  api.SpawnParams
@@ -374,11 +374,11 @@ func TestNoChildIsWider(t *testing.T) {
 // A child with fewer grants has them taken, and keeps its socket.
 func TestAChildWithoutItsGrants(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, sheetOf(agent.Kernel{Grants: []string{"tool:fetch", "spawn:worker"}, SpawnDepth: 1}), agent.Kernel{Grants: []string{"tool:*"}, SpawnDepth: 2})
+	f := newFamily(t, sheetOf(agent.Kernel{Grants: []string{"tool:web", "spawn:worker"}, SpawnDepth: 1}), agent.Kernel{Grants: []string{"tool:*"}, SpawnDepth: 2})
 	for _, c := range []struct {
 		grants []string
 		want   int
-	}{{nil, 2}, {[]string{"tool:fetch"}, 1}, {[]string{}, 0}} {
+	}{{nil, 2}, {[]string{"tool:web"}, 1}, {[]string{}, 0}} {
 		run := f.queued(f.spawn(api.SpawnParams{Grants: c.grants}).ID)
 		must(t, f.Attach(context.Background(), run, true, func(api.Standing) {}))
 		held := answerOf[api.GrantListResult](t)(f.as(run, agents.GrantList.Name, api.Nothing{}))
@@ -744,7 +744,7 @@ func BenchmarkCheckBesideWaits(b *testing.B) {
 		time.Sleep(20 * time.Millisecond) // they wait
 		for range max(50, b.N/40) {
 			began := time.Now()
-			_, err := k.Call(b.Context(), c, service.Request{Method: agents.GrantCheck.Name, Text: []byte(`{"what":"tool:fetch"}`)})
+			_, err := k.Call(b.Context(), c, service.Request{Method: agents.GrantCheck.Name, Text: []byte(`{"what":"tool:web"}`)})
 			must(b, err)
 			took[beside] = append(took[beside], time.Since(began))
 		}

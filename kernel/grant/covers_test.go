@@ -11,7 +11,9 @@ var coverRows = []struct {
 	beyond  []string
 }{
 	{"tool:fetch", []string{"tool:fetch"}, []string{"tool:Fetch", "tool:fetch2", "tool:fetc", "tool:*", "tool:fetch*", "model:fetch", "secret:fetch"}},
-	{"tool:f*", []string{"tool:f", "tool:fetch", "tool:f*", "tool:fa*b", "tool:f/x", "tool:f*/x"}, []string{"tool:*", "tool:g", "tool:*f", "tool:F", "tool:ef"}},
+	{"tool:f*", []string{"tool:f", "tool:find", "tool:f*", "tool:fa*b", "tool:f/x", "tool:f*/x"}, []string{"tool:*", "tool:g", "tool:*f", "tool:F", "tool:ef", "tool:fetch"}},
+	{"tool:*", []string{"tool:*", "tool:f*", "tool:executor", "tool:git/log"}, []string{"tool:exec", "tool:fetch", "tool:git"}}, // these are named
+	{"tool:e*c", []string{"tool:epic"}, []string{"tool:exec"}},
 	{"tool:*", []string{"tool:*", "tool:a", "tool:a*b/c*"}, []string{"model:a", "spawn:*"}},
 	{"tool:*.read", []string{"tool:a.read", "tool:a*.read", "tool:x.read.read"}, []string{"tool:a.reads", "tool:*", "tool:a.*", "tool:aread", "tool:read"}},
 	{"tool:a*b*c", []string{"tool:abc", "tool:a1b2c", "tool:a*b*c", "tool:abbc", "tool:a*bc", "tool:abcbc"}, []string{"tool:ac", "tool:ab", "tool:acb", "tool:a*c", "tool:*b*c"}},

@@ -95,11 +95,11 @@ func TestRowsAreKept(t *testing.T) {
 func TestDerivedGrantsHaveWhatTheParentLeaves(t *testing.T) {
 	t.Parallel()
 	parent := given(t, "tool:f*", func(r *Request) { r.Expires, r.Uses = now.Add(time.Hour), 3 })
-	g, err := Derive(parent, wanted(t, "tool:fetch"), now)
-	if err != nil || g.Parent != "root" || g.Depth != 1 || !g.Expires.Equal(parent.Expires) || g.UsesLeft != 3 || g.Pattern != "fetch" || g.ID != "child" {
+	g, err := Derive(parent, wanted(t, "tool:find"), now)
+	if err != nil || g.Parent != "root" || g.Depth != 1 || !g.Expires.Equal(parent.Expires) || g.UsesLeft != 3 || g.Pattern != "find" || g.ID != "child" {
 		t.Errorf("%+v, %v", g, err)
 	}
-	less := wanted(t, "tool:fetch")
+	less := wanted(t, "tool:find")
 	less.Expires, less.Uses = now.Add(time.Minute), 1
 	if g, err := Derive(parent, less, now); err != nil || !g.Expires.Equal(less.Expires) || g.UsesLeft != 1 {
 		t.Errorf("%+v, %v", g, err)

@@ -5,7 +5,7 @@
 //
 //	kind               pattern                                covers
 //	tool spawn send    a name; * is any run of characters     names that match, case counts
-//	  secret
+//	  secret                                                  (exec, fetch and git: only as they are)
 //	model              the same, then :provider-tools or      calls of models that match; with
 //	                   :provider-state, or neither            rights, also what they name
 //	net                a target of --allow (egress)           what an allow rule for it allows

@@ -1,6 +1,9 @@
 package grant
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // nameSet are the characters of a name beside letters and digits. There is none that a
 // shell, a URL or a path treats as something else than a part of a name.
@@ -52,6 +55,17 @@ func noStar(s Scope) bool { return !strings.Contains(s.pattern, "*") }
 // the wide pattern lacks at least one character of names: put in the place of each *, it
 // makes a name that only the narrow pattern matches. Other patterns may be refused wrongly.
 func globCovers(wide, narrow Scope) bool { return globMatches(wide.pattern, narrow.pattern) }
+
+// Named are the tools that a grant covers only by their name: they run programs, or reach the network.
+var Named = []string{"exec", "fetch", "git"}
+
+// toolCovers is globCovers, but for the tools that must be named.
+func toolCovers(wide, narrow Scope) bool {
+	if slices.Contains(Named, narrow.pattern) {
+		return wide.pattern == narrow.pattern
+	}
+	return globCovers(wide, narrow)
+}
 
 // globMatches goes back to the last * only, because it can match whatever an earlier one
 // would match in addition. So the time is at most the product of the lengths.

@@ -55,7 +55,7 @@ type grammar struct {
 }
 
 var grammars = []grammar{
-	{kind: Tool, example: "tool:fetch", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: Tool, example: "tool:fetch", parse: parseGlob, covers: toolCovers, concrete: noStar},
 	{kind: Model, example: "model:claude-*", parse: parseModel, covers: globCovers, rights: modelRights, concrete: noStar},
 	{kind: Net, example: "net:api.example.com:443", parse: parseNet, covers: netCovers, concrete: oneEndpoint},
 	{kind: File, example: "file:/data:ro", parse: parseFile, covers: fileCovers, rights: pathRights},
