@@ -17,7 +17,7 @@ import (
 const stageMachine = `
 	set -e
 	mkdir "$1/bin"
-	for program in clove cloved clove-init clove-gate clove-loop clove-models clove-swap clove-upstream clove-oci; do cp "$CLOVE_BIN_DIR/$program" "$1/bin/"; done
+	for program in clove cloved clove-init clove-gate clove-loop clove-mcp clove-models clove-swap clove-tool clove-upstream clove-oci; do cp "$CLOVE_BIN_DIR/$program" "$1/bin/"; done
 	cp testdata/docker.sh ../deploy/docker/* "$1/"
 	cp /usr/share/common-licenses/Apache-2.0 "$1/third-party.gz" # where there is no Go, in the place of the real ones
 	cd /

@@ -20,7 +20,7 @@ import (
 func nodeBench(t *testing.T) (b *bench, config string) {
 	b = newBench(t)
 	b.file("bin/clove-oci", "", 0o755)
-	for _, name := range []string{"clove", "cloved", "clove-init", "clove-gate", "clove-loop", "clove-models", "clove-swap", "clove-upstream"} {
+	for _, name := range []string{"clove", "cloved", "clove-init", "clove-gate", "clove-loop", "clove-mcp", "clove-models", "clove-swap", "clove-tool", "clove-upstream"} {
 		b.file("bin/"+name, "", 0o755)
 	}
 	b.file("booted", "", 0o644)

@@ -93,7 +93,7 @@ func newMachine(t *testing.T) *machine {
 	for path, text := range stubs {
 		m.make(path, "#!/bin/sh\n"+text)
 	}
-	for _, program := range []string{"clove", "cloved", "clove-gate", "clove-init", "clove-loop", "clove-models", "clove-oci", "clove-swap", "clove-upstream"} {
+	for _, program := range []string{"clove", "cloved", "clove-gate", "clove-init", "clove-loop", "clove-mcp", "clove-models", "clove-oci", "clove-swap", "clove-tool", "clove-upstream"} {
 		text, err := os.ReadFile(testhost.Binary(t, program))
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func newClovedPlace(t *testing.T) *clovedPlace {
 			return &agent.Error{Kind: agent.KindNotFound, Message: "no process listens"}
 		}}
 	p.put(minimal2)
-	for _, name := range []string{"clove", "clove-init", "clove-gate", "clove-loop", "clove-models", "clove-swap", "clove-upstream"} {
+	for _, name := range []string{"clove", "clove-init", "clove-gate", "clove-loop", "clove-mcp", "clove-models", "clove-swap", "clove-tool", "clove-upstream"} {
 		p.write(filepath.Join(dir, name), "")
 	}
 	own, err := os.Executable()

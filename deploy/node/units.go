@@ -36,7 +36,7 @@ const unitMark = "# Written by clove node install; clove node uninstall takes it
 
 // clovedPrograms are cloved and the programs that it starts, which it looks for in its
 // own directory.
-var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate", "clove-loop", "clove-models", "clove-swap", "clove-upstream"}
+var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate", "clove-loop", "clove-mcp", "clove-models", "clove-swap", "clove-tool", "clove-upstream"}
 
 // plainPath is a path without characters that mean something else in a unit: %, spaces,
 // quotes.
