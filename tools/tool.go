@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -68,6 +69,9 @@ type Order struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Most      int             `json:"most"` // bytes of the result
 }
+
+// Output gets what a program writes, from one goroutine for each stream.
+type Output struct{ Stdout, Stderr io.Writer }
 
 // The exit statuses of clove-tool.
 const (

@@ -19,7 +19,7 @@ type comments map[string]string
 const inJSON = "json "
 
 // commented are the packages whose types the table names.
-var commented = []string{"api", "agent", "secrets"}
+var commented = []string{"api", "agent", "secrets", "tools"}
 
 func readComments(root string) (comments, error) {
 	all := comments{}

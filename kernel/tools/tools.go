@@ -19,7 +19,6 @@ import (
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/tools"
-	"clove.run/clove/tools/inside"
 )
 
 // Name is the service's, in audit entries and reservations.
@@ -35,7 +34,7 @@ type Ledger interface {
 // Places are where tools run.
 type Places interface {
 	// Inside runs a program in the sandbox of a run, as inside.Run does.
-	Inside(ctx context.Context, run agent.Run, e agent.Exec, stdin []byte, out inside.Output) (exitCode int, err error)
+	Inside(ctx context.Context, run agent.Run, e agent.Exec, stdin []byte, out tools.Output) (exitCode int, err error)
 }
 
 // Tools is the service. Its methods may be called from many goroutines.
@@ -195,7 +194,7 @@ func (t *Tools) run(c *service.Call, d tools.Definition, p api.ToolCallParams, t
 	}
 	text, reason := &head{most: tools.MaxText}, &tail{most: tools.MaxError}
 	e := agent.Exec{Command: []string{tools.Program}, Timeout: timeout, KillRest: true}
-	code, err := t.Places.Inside(c.Context, c.Run, e, stdin, inside.Output{Stdout: text, Stderr: reason})
+	code, err := t.Places.Inside(c.Context, c.Run, e, stdin, tools.Output{Stdout: text, Stderr: reason})
 	var failed *api.Error
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -233,6 +233,23 @@ export interface OwnApplyParams {
   key?: string;
 }
 
+/** Lists the tools that a run may call. */
+export interface ToolListParams {
+  run: string;
+  /** next of the part before */
+  after?: string;
+}
+
+/** Calls a tool. */
+export interface ToolCallParams {
+  run: string;
+  tool: string;
+  /** an object of JSON, of at most 48 KiB; absent: {}. */
+  arguments?: unknown;
+  /** bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass. */
+  timeout_ms?: number;
+}
+
 /** Names the run, and where the last answer ended. */
 export interface GrantListParams {
   run: string;
@@ -1760,7 +1777,7 @@ export interface Policy {
    */
   widened?: string[];
   /**
-   * the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows
+   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
    * more than that policy, or found no such policy.
    */
   claimed?: string;
@@ -1905,6 +1922,64 @@ export interface OwnApplyResult {
   left: CollectLeft[];
 }
 
+/** Hints for people and clients, as those of MCP. Absent: unknown. */
+export interface Annotations {
+  /** it changes nothing */
+  read_only?: boolean;
+  /** it may remove or overwrite */
+  destructive?: boolean;
+  /** a repetition changes nothing more */
+  idempotent?: boolean;
+  /** it reaches beyond the sandbox */
+  open_world?: boolean;
+}
+
+/** What a caller sees of a tool. */
+export interface Tool {
+  name: string;
+  title?: string;
+  description: string;
+  /** the JSON schema of the arguments, which are an object. */
+  arguments: unknown;
+  /** that of the result, which is JSON then; absent: the result is text. */
+  result?: unknown;
+  annotations?: Annotations;
+}
+
+/** Has tools, by name. */
+export interface ToolListResult {
+  tools: Tool[];
+  /** after of the next part; absent: there is none */
+  next?: string;
+}
+
+/**
+ * Names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its
+ * content.
+ */
+export interface Blob {
+  /** 64 hexadecimal digits */
+  sha256: string;
+  bytes: number;
+}
+
+/** What a tool gave. That it failed is a result, too: the model that called it can do better. */
+export interface ToolCallResult {
+  /** its id, which the audit log has */
+  call: string;
+  /** says that the tool failed, was ended, or was not done because its arguments do not fit. */
+  failed?: boolean;
+  /** the result, of at most 48 KiB. Bytes that are no UTF-8 are replaced. */
+  text: string;
+  /** why it failed. */
+  error?: string;
+  /** has the whole result where it is longer than Text. */
+  blob?: Blob;
+  /** how many bytes of the result are in neither. */
+  left?: number;
+  duration_ms: number;
+}
+
 /** A part of a run's grants. */
 export interface GrantListResult {
   grants: Grant[];
@@ -1946,16 +2021,6 @@ export interface MailSendResult {
   trace: string;
   /** for place in the mailbox */
   waited_ms?: number;
-}
-
-/**
- * Names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its
- * content.
- */
-export interface Blob {
-  /** 64 hexadecimal digits */
-  sha256: string;
-  bytes: number;
 }
 
 /** A message as its receiver gets it. All but Body, Priority, Expires and Trace is set by clove. */
@@ -3951,6 +4016,23 @@ export interface AgentAgentMethods {
   apply(params?: Omit<OwnApplyParams, "run">, options?: CallOptions): Promise<OwnApplyResult>;
 }
 
+/** The methods tool.*. */
+export interface AgentToolMethods {
+  /**
+   * Lists the tools that a run's grants cover, with the schemas of their arguments. If there are
+   * more, the answer has next, and the same request with that as after returns the following part.
+   */
+  list(params?: Omit<ToolListParams, "run">, options?: CallOptions): Promise<ToolListResult>;
+  /** Yields the tools of all parts of tool.list, in as many calls as that takes. */
+  listAll(params?: Omit<ToolListParams, "run">, options?: CallOptions): AsyncGenerator<Tool, void, void>;
+  /**
+   * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
+   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
+   * with all that it has started.
+   */
+  call(params: Omit<ToolCallParams, "run">, options?: CallOptions): Promise<ToolCallResult>;
+}
+
 /** The methods grant.*. */
 export interface AgentGrantMethods {
   /**
@@ -4217,6 +4299,7 @@ export interface AgentAuditMethods {
 
 /** Every method: those of agent.* themselves, the others by their noun. */
 export interface AgentMethods extends AgentAgentMethods {
+  readonly tool: AgentToolMethods;
   readonly grant: AgentGrantMethods;
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
@@ -4420,6 +4503,23 @@ export interface ClovedManifestMethods {
    * runs of it go on.
    */
   remove(params: ManifestNameParams, options?: CallOptions): Promise<ManifestRemoveResult>;
+}
+
+/** The methods tool.*. */
+export interface ClovedToolMethods {
+  /**
+   * Lists the tools that a run's grants cover, with the schemas of their arguments. If there are
+   * more, the answer has next, and the same request with that as after returns the following part.
+   */
+  list(params: ToolListParams, options?: CallOptions): Promise<ToolListResult>;
+  /** Yields the tools of all parts of tool.list, in as many calls as that takes. */
+  listAll(params: ToolListParams, options?: CallOptions): AsyncGenerator<Tool, void, void>;
+  /**
+   * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
+   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
+   * with all that it has started.
+   */
+  call(params: ToolCallParams, options?: CallOptions): Promise<ToolCallResult>;
 }
 
 /** The methods grant.*. */
@@ -4787,6 +4887,7 @@ export interface ClovedMethods {
   readonly home: ClovedHomeMethods;
   readonly agent: ClovedAgentMethods;
   readonly manifest: ClovedManifestMethods;
+  readonly tool: ClovedToolMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;
   readonly mail: ClovedMailMethods;

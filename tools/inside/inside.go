@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/packet"
+	"clove.run/clove/tools"
 )
 
 // Socket is the name of the socket, in a run's directory.
@@ -79,8 +80,8 @@ func attend(ctx context.Context, conn *packet.Conn, exec Exec) {
 	_ = conn.Send(answer) // a caller that is gone needs none
 }
 
-// Output gets what a program writes, from one goroutine for each stream.
-type Output struct{ Stdout, Stderr io.Writer }
+// Output is where a program writes.
+type Output = tools.Output
 
 // Run runs a program in the sandbox of the run with this directory, and returns its exit status. An
 // error says that it never ran, or was ended: at its time limit, by ctx, or because the run ended.

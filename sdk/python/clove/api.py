@@ -621,7 +621,7 @@ class Policy:
     name: str = ""
     sha256: str = ""
     widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
-    claimed: str = ""  # the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
+    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Policy:
@@ -865,6 +865,107 @@ class OwnApplyResult:
 
 
 @dataclass(frozen=True)
+class Annotations:
+    """Hints for people and clients, as those of MCP. Absent: unknown."""
+
+    read_only: Optional[bool] = None  # it changes nothing
+    destructive: Optional[bool] = None  # it may remove or overwrite
+    idempotent: Optional[bool] = None  # a repetition changes nothing more
+    open_world: Optional[bool] = None  # it reaches beyond the sandbox
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Annotations:
+        return cls(
+            read_only=o.get("read_only"),
+            destructive=o.get("destructive"),
+            idempotent=o.get("idempotent"),
+            open_world=o.get("open_world"),
+        )
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What a caller sees of a tool."""
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    arguments: Any = None  # the JSON schema of the arguments, which are an object.
+    result: Any = None  # that of the result, which is JSON then; absent: the result is text.
+    annotations: Annotations = field(default_factory=Annotations)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Tool:
+        return cls(
+            name=o.get("name") or "",
+            title=o.get("title") or "",
+            description=o.get("description") or "",
+            arguments=o.get("arguments"),
+            result=o.get("result"),
+            annotations=Annotations.read(o.get("annotations") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class ToolListResult:
+    """Has tools, by name."""
+
+    tools: list[Tool] = field(default_factory=list)
+    next: str = ""  # after of the next part; absent: there is none
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ToolListResult:
+        return cls(
+            tools=[Tool.read(x or {}) for x in o.get("tools") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Names a body that is larger than BodyMost, or no JSON. It is kept apart, and
+    named by its content.
+    """
+
+    sha256: str = ""  # 64 hexadecimal digits
+    bytes: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Blob:
+        return cls(
+            sha256=o.get("sha256") or "",
+            bytes=o.get("bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class ToolCallResult:
+    """What a tool gave. That it failed is a result, too: the model that called it can
+    do better.
+    """
+
+    call: str = ""  # its id, which the audit log has
+    failed: bool = False  # says that the tool failed, was ended, or was not done because its arguments do not fit.
+    text: str = ""  # the result, of at most 48 KiB. Bytes that are no UTF-8 are replaced.
+    error: str = ""  # why it failed.
+    blob: Optional[Blob] = None  # has the whole result where it is longer than Text.
+    left: int = 0  # how many bytes of the result are in neither.
+    duration_ms: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ToolCallResult:
+        return cls(
+            call=o.get("call") or "",
+            failed=o.get("failed") or False,
+            text=o.get("text") or "",
+            error=o.get("error") or "",
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
+            left=o.get("left") or 0,
+            duration_ms=o.get("duration_ms") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class GrantListResult:
     """A part of a run's grants."""
 
@@ -962,23 +1063,6 @@ class MailSendResult:
             id=o.get("id") or "",
             trace=o.get("trace") or "",
             waited_ms=o.get("waited_ms") or 0,
-        )
-
-
-@dataclass(frozen=True)
-class Blob:
-    """Names a body that is larger than BodyMost, or no JSON. It is kept apart, and
-    named by its content.
-    """
-
-    sha256: str = ""  # 64 hexadecimal digits
-    bytes: int = 0
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Blob:
-        return cls(
-            sha256=o.get("sha256") or "",
-            bytes=o.get("bytes") or 0,
         )
 
 
@@ -2163,6 +2247,46 @@ class AgentMethods:
         return OwnApplyResult.read(self._call("agent.apply", params))
 
 
+class ToolMethods:
+    """The methods tool.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def list(self, *, after: Optional[str] = None) -> ToolListResult:
+        """Lists the tools that a run's grants cover, with the schemas of their
+        arguments. If there are more, the answer has next, and the same request with
+        that as after returns the following part.
+
+        Args:
+            after: next of the part before
+        """
+        params = {"after": after}
+        return ToolListResult.read(self._call("tool.list", params))
+
+    def list_all(self) -> Iterator[Tool]:
+        """Yields the tools of all parts of tool.list, in as many calls as that takes."""
+        return pages(self.list, "tools", {})
+
+    def call(
+        self,
+        tool: str,
+        *,
+        arguments: Optional[Any] = None,
+        timeout_ms: Optional[int] = None,
+    ) -> ToolCallResult:
+        """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
+        has ended. It counts as one of the budget's tool_calls. The end of the call,
+        as by cancel, ends the tool with all that it has started.
+
+        Args:
+            arguments: an object of JSON, of at most 48 KiB; absent: {}.
+            timeout_ms: bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass.
+        """
+        params = {"tool": tool, "arguments": arguments, "timeout_ms": timeout_ms}
+        return ToolCallResult.read(self._call("tool.call", params))
+
+
 class GrantMethods:
     """The methods grant.*."""
 
@@ -3081,6 +3205,7 @@ class Methods(AgentMethods):
 
     def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
         super().__init__(call)
+        self.tool = ToolMethods(call)
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
@@ -3251,6 +3376,22 @@ METHODS: dict[str, Method] = {
             Param("paths", "strings", False, "as in run.apply"),
             Param("why", "string", False, "people see it; at most 1024 bytes"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "tool.list": Method(
+        "tool.list",
+        "Lists the tools that a run's grants cover, with the schemas of their arguments. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("after", "string", False, "next of the part before"),
+        ],
+    ),
+    "tool.call": Method(
+        "tool.call",
+        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started.",
+        [
+            Param("tool", "string", True, ""),
+            Param("arguments", "json", False, "an object of JSON, of at most 48 KiB; absent: {}."),
+            Param("timeout_ms", "integer", False, "bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass."),
         ],
     ),
     "grant.list": Method(
@@ -3751,6 +3892,11 @@ __all__ = [
     "CollectLeft",
     "CollectResult",
     "OwnApplyResult",
+    "Annotations",
+    "Tool",
+    "ToolListResult",
+    "Blob",
+    "ToolCallResult",
     "GrantListResult",
     "GrantResult",
     "GrantRevokeResult",
@@ -3758,7 +3904,6 @@ __all__ = [
     "BudgetResult",
     "BudgetReserveResult",
     "MailSendResult",
-    "Blob",
     "Mail",
     "MailReceiveResult",
     "MailAckResult",

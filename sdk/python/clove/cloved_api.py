@@ -2781,6 +2781,52 @@ class ManifestMethods:
         return ManifestRemoveResult.read(await self._caller.call("manifest.remove", params))
 
 
+class ToolMethods:
+    """The methods tool.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def list(self, run: str, *, after: Optional[str] = None) -> ToolListResult:
+        """Lists the tools that a run's grants cover, with the schemas of their
+        arguments. If there are more, the answer has next, and the same request with
+        that as after returns the following part.
+
+        Args:
+            after: next of the part before
+        """
+        params = {"run": run, "after": after}
+        return ToolListResult.read(await self._caller.call("tool.list", params))
+
+    def list_all(self, run: str) -> AsyncIterator[Tool]:
+        """Yields the tools of all parts of tool.list, in as many calls as that takes."""
+        return pages_async(self.list, "tools", {"run": run})
+
+    async def call(
+        self,
+        run: str,
+        tool: str,
+        *,
+        arguments: Optional[Any] = None,
+        timeout_ms: Optional[int] = None,
+    ) -> ToolCallResult:
+        """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
+        has ended. It counts as one of the budget's tool_calls. The end of the call,
+        as by cancel, ends the tool with all that it has started.
+
+        Args:
+            arguments: an object of JSON, of at most 48 KiB; absent: {}.
+            timeout_ms: bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass.
+        """
+        params = {
+            "run": run,
+            "tool": tool,
+            "arguments": arguments,
+            "timeout_ms": timeout_ms,
+        }
+        return ToolCallResult.read(await self._caller.call("tool.call", params))
+
+
 class GrantMethods:
     """The methods grant.*."""
 
@@ -4090,6 +4136,7 @@ class Methods:
         self.home = HomeMethods(caller)
         self.agent = AgentMethods(caller)
         self.manifest = ManifestMethods(caller)
+        self.tool = ToolMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
         self.mail = MailMethods(caller)
