@@ -111,7 +111,7 @@ func shownTool(t tools.Tool, revision string) *sdk.Tool {
 // objectSchema is a schema that has the type object; absent: of any object. It reports whether it is one of an
 // object.
 func objectSchema(schema json.RawMessage) (json.RawMessage, bool) {
-	if len(schema) == 0 {
+	if len(schema) == 0 || string(schema) == "null" {
 		return json.RawMessage(`{"type":"object"}`), true
 	}
 	var fields map[string]json.RawMessage
