@@ -57,6 +57,9 @@ func TestAClientAtPipes(t *testing.T) {
 		if name := await(t, r.ended); name != "terminal" {
 			t.Error(name)
 		}
+		if len(r.server.names()) != 1 {
+			t.Errorf("%s: it is kept", revision)
+		}
 	}
 }
 
