@@ -69,7 +69,7 @@ func (c *Conn) CloseSend() error { return passfd.CloseSend(c.socket) }
 // File is the channel's descriptor, which stays the Conn's.
 func (c *Conn) File() *os.File { return c.socket }
 
-// Send writes one packet; files stay the sender's. sendmsg(2) on a SOCK_SEQPACKET socket is
+// Send writes one packet; files stay the sender's. sendmsg(2) and write(2) on a SOCK_SEQPACKET socket are
 // atomic, so concurrent senders need no lock. It waits while the other side's buffer is full.
 func (c *Conn) Send(message any, files ...*os.File) error {
 	data, err := json.Marshal(message)
@@ -79,7 +79,14 @@ func (c *Conn) Send(message any, files ...*os.File) error {
 	if len(data) > MaxBytes || len(files) > MaxFiles {
 		return ErrTooLong
 	}
-	if _, err := passfd.Send(c.socket, data, files...); err != nil {
+	if len(files) == 0 {
+		// Package confine allows sendmsg(2) only on sockets that a process had at its start, and write(2) on
+		// those that came later, too.
+		_, err = c.socket.Write(data)
+	} else {
+		_, err = passfd.Send(c.socket, data, files...)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot send message: %w", err)
 	}
 	return nil

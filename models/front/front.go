@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/bounded"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models/link"
 )
@@ -43,7 +44,7 @@ const (
 // Server serves the agents of one owner.
 type Server struct {
 	control *packet.Conn
-	bodies  *byteLimit
+	bodies  *bounded.Bytes
 	clients *clients     // of a scripted provider; nil: agents are served
 	serving *http.Server // clients
 
@@ -56,7 +57,7 @@ type Server struct {
 
 // New makes a server that has control decide.
 func New(control *packet.Conn) *Server {
-	return &Server{control: control, bodies: newByteLimit(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
+	return &Server{control: control, bodies: bounded.NewBytes(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
 }
 
 // Serve serves until control is gone. Then it lets the calls in flight come to their end, and
@@ -113,7 +114,7 @@ func (s *Server) serve(run agent.ID, file *os.File) {
 		return
 	}
 	server := &http.Server{
-		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls), bodies: newByteLimit(maxOwnBodies)},
+		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls), bodies: bounded.NewBytes(maxOwnBodies)},
 		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(nowhere{}, "", 0), // what an agent does wrong is not the host's to read
 	}
@@ -124,7 +125,7 @@ func (s *Server) serve(run agent.ID, file *os.File) {
 	if old != nil {
 		old.Close()
 	}
-	go server.Serve(newLimited(listener, maxConnections)) // ends with Close
+	go server.Serve(bounded.NewListener(listener, maxConnections)) // ends with Close
 }
 
 // leave ends everything of a run's.

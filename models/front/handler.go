@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/bounded"
 	"clove.run/clove/models"
 	"clove.run/clove/models/format"
 	"clove.run/clove/models/link"
@@ -21,7 +22,7 @@ type handler struct {
 	server *Server
 	run    agent.ID
 	calls  chan struct{} // places
-	bodies *byteLimit
+	bodies *bounded.Bytes
 }
 
 // routes are the paths behind the base URL, with or without /v1: clients differ in which
@@ -145,14 +146,14 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 		size = link.MaxBody // chunked: as much as it may become
 	}
 	full := &format.Refusal{Cause: format.Overloaded, Message: "too many large requests are in flight"}
-	if !h.bodies.take(size) {
+	if !h.bodies.Take(size) {
 		return nil, nil, full
 	}
-	if !h.server.bodies.take(size) {
-		h.bodies.give(size)
+	if !h.server.bodies.Take(size) {
+		h.bodies.Give(size)
 		return nil, nil, full
 	}
-	release = func() { h.server.bodies.give(size); h.bodies.give(size) }
+	release = func() { h.server.bodies.Give(size); h.bodies.Give(size) }
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, link.MaxBody))
 	if err == nil {
 		return body, release, nil
