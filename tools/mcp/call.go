@@ -17,7 +17,7 @@ import (
 )
 
 // callTool makes one call. What a model can do better is a result, as MCP has it, and no error.
-func (d *door) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Result, error) {
+func (d *door) callTool(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	arguments := bytes.TrimSpace(r.Params.Arguments)
 	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = []byte("{}")

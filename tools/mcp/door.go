@@ -63,11 +63,24 @@ func (d *door) close() {
 // server is one of the SDK's for this door. newSession makes the ids of its sessions; nil: it has none.
 func (d *door) server(newSession func() string) *sdk.Server {
 	options := &sdk.ServerOptions{GetSessionID: newSession, Capabilities: &sdk.ServerCapabilities{
-		Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}}
+		Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{}}}
 	s := sdk.NewServer(&sdk.Implementation{Name: "clove", Title: d.Title, Version: strconv.Itoa(api.Version)}, options)
+	s.AddTool(&sdk.Tool{Name: anything, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return d.callTool(ctx, ctx.Value(original{}).(*sdk.CallToolRequest))
+	})
+	s.AddResource(&sdk.Resource{URI: anything, Name: anything}, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return d.readResource(ctx, ctx.Value(original{}).(*sdk.ReadResourceRequest))
+	})
 	s.AddReceivingMiddleware(d.methods)
 	return s
 }
+
+// anything is the one tool, and the one resource, that the SDK knows: what each revision adds to a result is
+// the SDK's. Every call comes to it, whatever its client calls, and no list has it.
+const anything = "clove://anything"
+
+// original is the key of the request as the client sent it.
+type original struct{}
 
 // methods answers what this package serves itself; the rest, as initialize, is the SDK's.
 func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
@@ -78,13 +91,17 @@ func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListToolsRequest:
 			return d.listTools(ctx, r)
 		case *sdk.CallToolRequest:
-			return d.callTool(ctx, r)
+			any := *r.Params
+			any.Name = anything
+			return next(context.WithValue(ctx, original{}, r), method, &sdk.CallToolRequest{Session: r.Session, Params: &any, Extra: r.Extra})
 		case *sdk.ListResourcesRequest:
 			return d.listResources(ctx)
 		case *sdk.ListResourceTemplatesRequest:
 			return d.listTemplates()
 		case *sdk.ReadResourceRequest:
-			return d.readResource(ctx, r)
+			any := *r.Params
+			any.URI = anything
+			return next(context.WithValue(ctx, original{}, r), method, &sdk.ReadResourceRequest{Session: r.Session, Params: &any, Extra: r.Extra})
 		case *sdk.SubscriptionsListenRequest:
 			stop := context.AfterFunc(d.leaving, func() { end() }) // it has no other end
 			defer stop()

@@ -52,7 +52,7 @@ func (d *door) listTemplates() (sdk.Result, error) {
 		Description: "A large result or body, by its SHA-256: at most 1 MiB from the offset on. _meta has next_offset where there is more."}}}, nil
 }
 
-func (d *door) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (sdk.Result, error) {
+func (d *door) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	var value any
 	var err error
 	switch uri := r.Params.URI; {
@@ -110,7 +110,7 @@ func (d *door) newest(ctx context.Context) (result api.AuditReadResult, err erro
 }
 
 // readBlob reads clove://blob/SHA256 or clove://blob/SHA256?offset=BYTES.
-func (d *door) readBlob(ctx context.Context, uri string) (sdk.Result, error) {
+func (d *door) readBlob(ctx context.Context, uri string) (*sdk.ReadResourceResult, error) {
 	digest, query, _ := strings.Cut(strings.TrimPrefix(uri, blobStart), "?")
 	values, err := url.ParseQuery(query)
 	p := api.BlobReadParams{BlobAt: api.BlobAt{Blob: digest}}

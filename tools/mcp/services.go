@@ -101,7 +101,7 @@ var services = []service{
 		doc: "Says that a job is done."},
 	{tool: "job_fail", method: agents.JobFail.Method(), hint: overwrite, needs: []string{"name"}, fields: []field{
 		{"id", "of the job, which this agent holds", true},
-		{"why", "the reason", false},
+		{"why", "the reason", true},
 		{"dead", "true: it is not tried again", false}},
 		doc: "Gives a job back that could not be done: it is tried again after a pause, or is dead."},
 	{tool: "job_get", method: agents.JobGet.Method(), hint: reads, needs: []string{"send", "name"}, fields: []field{
