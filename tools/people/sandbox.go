@@ -116,15 +116,18 @@ func (b *sandbox) exec(ctx context.Context, e agent.Exec, timeout seconds, input
 	})
 	a := answer{}
 	a.text, a.left = all.text()
-	if err != nil {
+	// The end of the run may be the reason of both: for memory, it ends behind its process.
+	if err != nil || result.ExitCode == agent.ExitKilled {
 		select {
-		case <-h.done: // the reason of both
+		case <-h.done:
 			b.mu.Lock()
-			err = b.over(context.WithoutCancel(ctx), h)
-			b.mu.Unlock()
+			defer b.mu.Unlock()
+			return a, b.over(context.WithoutCancel(ctx), h)
 		case <-time.After(endSeen):
 		case <-ctx.Done():
 		}
+	}
+	if err != nil {
 		return a, err
 	}
 	switch {
