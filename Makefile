@@ -19,7 +19,7 @@ quickstart: build ## install what is missing, build, and run a first agent
 	$(SUDO) bin/clove run examples/agent.py --memory 256M
 
 .PHONY: build
-build: ## bin/clove, bin/cloved, bin/clove-oci, bin/clove-init, bin/clove-gate, bin/clove-loop, bin/clove-models, bin/clove-swap, bin/clove-upstream, and the tests' program of attacks
+build: ## bin/clove, bin/cloved, bin/clove-oci, bin/clove-init, bin/clove-gate, bin/clove-loop, bin/clove-mcp, bin/clove-models, bin/clove-swap, bin/clove-upstream, and the tests' program of attacks
 	@integration/install.sh build
 	@$(MAKE) --no-print-directory programs
 	integration/probe/build.sh bin/clove-probe
@@ -35,6 +35,7 @@ programs:
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-loop ./cmd/clove-loop
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-gate ./cmd/clove-gate
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-models ./cmd/clove-models
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-mcp ./cmd/clove-mcp
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-upstream ./cmd/clove-upstream
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-swap ./cmd/clove-swap
 

@@ -90,7 +90,7 @@ var mayImport = []struct {
 	{"kernel", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/apply", "kernel/approvals", "kernel/blob", "kernel/blobs", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/events", "kernel/grant", "kernel/grants", "kernel/handoff", "kernel/jobs", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/names", "kernel/records", "kernel/secrets", "kernel/service", "kernel/spawn", "kernel/starts", "kernel/state", "store"}, "lists the services and hands them to each other; knows no sandbox"},
 	{"kernel/channel", []string{"api", "internal/packet"}, "what two processes say is values and one connection"},
 	{"kernel/socket", []string{"api", "api/agents", "kernel/channel", "internal/rpc"}, "the side that may be taken over decides nothing"},
-	{"api", []string{"agent", "secrets"}, "a contract is values"},
+	{"api", []string{"agent", "secrets", "tools"}, "a contract is values"},
 	{"api/agents", []string{"api"}, "rows are values; what decodes an agent's bytes imports these alone"},
 	{"api/methods", []string{"api", "api/agents"}, "rows are values"},
 	{"api/contract", []string{"api", "api/methods"}, "compares tables, and calls nothing"},
@@ -103,12 +103,16 @@ var mayImport = []struct {
 	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},
 	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
 	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "secrets", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
-	{"models/front", []string{"agent", "models", "models/format", "models/link", "models/scripted", "internal/packet"}, "the side that may be taken over knows no key and no rule"},
+	{"models/front", []string{"agent", "models", "models/format", "models/link", "models/scripted", "internal/bounded", "internal/packet"}, "the side that may be taken over knows no key and no rule"},
 	{"models/link", []string{"agent", "models"}, "what processes say is values"},
 	{"models/queue", nil, "decides whose turn it is; pure"},
 	{"models/route", nil, "decides which target serves; pure"},
 	{"models/upstream", []string{"models", "models/link", "models/usage", "secrets/redact", "internal/packet"}, "the side with the keys meets no parser of agents' bytes"},
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
+	{"tools", nil, "types that its parts share; the API's values have them"},
+	{"tools/link", nil, "messages are values"},
+	{"tools/mcp", []string{"api", "api/agents", "kernel/channel", "tools", "tools/link", "internal/bounded", "internal/packet", "internal/passfd"}, "the side that may be taken over decides nothing: it knows no grant, and starts no tool"},
+	{"cmd/clove-mcp", []string{"tools/mcp", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"bench", []string{"agent", "internal/atomicfile", "internal/descriptor"}, "the types of results and manifests, for their writers and readers"},
 	{"bench/files", nil, "copies and hashes trees of any origin"},
@@ -139,6 +143,7 @@ var mayImport = []struct {
 	{"internal/atomicfile", nil, "a leaf"},
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
+	{"internal/bounded", nil, "a leaf"},
 	{"internal/bundle", nil, "an archive of what it is given"},
 	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "the command of a user is a value, and the caller decides when it runs"},
 	{"secrets", nil, "what is said of secrets, for every edge: it never sees a value"},
@@ -215,6 +220,7 @@ var owners = []struct {
 	{"github.com/urfave/cli/v2", "cmd/clove cmd/clove-oci", "flags end at the edges"},
 	{"github.com/containerd/console", "runtime oci/container", "terminals are taken over in two places, for two kinds of process"},
 	{"github.com/go-json-experiment/json", "internal/rpc models/format", "lines of sockets and requests of models are read token by token; the standard library has it from Go 1.27"},
+	{"github.com/modelcontextprotocol/go-sdk", "tools/mcp", "what reads MCP has no rights"},
 	{"github.com/anishathalye/porcupine", "internal/linear", "one model of the API; for tests only"},
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
@@ -302,7 +308,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-mcp", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -12,7 +13,8 @@ type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
-	mu sync.Mutex // held while something is written
+	mu    sync.Mutex // held while something is written
+	ended bool
 }
 
 func newAnswer(w http.ResponseWriter) *answer {
@@ -31,6 +33,9 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) Write(part []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.ended {
+		return 0, net.ErrClosed
+	}
 	_ = a.control.SetWriteDeadline(time.Now().Add(writeTime))
 	return a.ResponseWriter.Write(part)
 }
@@ -39,16 +44,25 @@ func (a *answer) Write(part []byte) (int, error) {
 func (a *answer) FlushError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.ended {
+		return net.ErrClosed
+	}
 	return a.control.Flush()
 }
 
+// end has nothing more written, as the request is over.
+func (a *answer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+}
+
 // keepAlive writes a comment into the stream of events now and then: clients of HTTP give up on a server that
-// sends nothing, also no header, and one that has gone is noticed. An answer that is no stream has begun, and
-// ended, long before the first.
+// sends nothing, also no header, and one that has gone is noticed. It is for a request whose handling has begun:
+// the headers are set then.
 func (a *answer) keepAlive(every time.Duration) (stop func()) {
-	ended, done := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(done)
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
@@ -62,8 +76,5 @@ func (a *answer) keepAlive(every time.Duration) (stop func()) {
 			}
 		}
 	}()
-	return func() {
-		close(ended)
-		<-done
-	}
+	return func() { close(ended) }
 }

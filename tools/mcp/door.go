@@ -30,14 +30,21 @@ type door struct {
 	mu      sync.Mutex // guards the following
 	last    uint64
 	flying  map[uint64]*request
-	clients map[string]context.Context // requests over HTTP, by the number that the handler gave them
-	results map[string]bool            // by the name of a tool that was listed: it has a schema of its result
+	clients map[string]client // requests over HTTP, by the number that the handler gave them
+	results map[string]bool   // by the name of a tool that was listed: it has a schema of its result
+}
+
+// client has sent a request over HTTP.
+type client struct {
+	ctx context.Context // ends when it goes
+	out *answer
 }
 
 // request is one that is being answered.
 type request struct {
 	session string
 	cancel  context.CancelFunc
+	endless bool // its client listens for changes
 }
 
 func newDoor(of link.Serve, calls *os.File, t times) (*door, error) {
@@ -47,7 +54,7 @@ func newDoor(of link.Serve, calls *os.File, t times) (*door, error) {
 	}
 	conn := &channel.Conn{Conn: taken}
 	d := &door{Serve: of, conn: conn, caller: channel.NewCaller(conn), times: t,
-		flying: map[uint64]*request{}, clients: map[string]context.Context{}, results: map[string]bool{}}
+		flying: map[uint64]*request{}, clients: map[string]client{}, results: map[string]bool{}}
 	d.leaving, d.leave = context.WithCancel(context.Background())
 	go func() { _ = d.caller.Receive() }() // ends with close; calls are refused then
 	return d, nil
@@ -85,7 +92,7 @@ type original struct{}
 // methods answers what this package serves itself; the rest, as initialize, is the SDK's.
 func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-		ctx, end := d.enter(ctx, r)
+		ctx, cancel, end := d.enter(ctx, r)
 		defer end()
 		switch r := r.(type) {
 		case *sdk.ListToolsRequest:
@@ -103,29 +110,31 @@ func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 			any.URI = anything
 			return next(context.WithValue(ctx, original{}, r), method, &sdk.ReadResourceRequest{Session: r.Session, Params: &any, Extra: r.Extra})
 		case *sdk.SubscriptionsListenRequest:
-			stop := context.AfterFunc(d.leaving, func() { end() }) // it has no other end
-			defer stop()
+			defer context.AfterFunc(d.leaving, cancel)() // it has no other end
 		}
 		return next(ctx, method, r)
 	}
 }
 
 // enter notes a request, whose context ends also when its client over HTTP goes.
-func (d *door) enter(ctx context.Context, r sdk.Request) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+func (d *door) enter(ctx context.Context, r sdk.Request) (_ context.Context, cancel, end func()) {
+	ctx, cancel = context.WithCancel(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last++
 	number := d.last
-	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel}
-	stop := func() bool { return true }
+	_, endless := r.(*sdk.SubscriptionsListenRequest)
+	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel, endless: endless}
+	rest := func() {}
 	if extra := r.GetExtra(); extra != nil {
-		if client := d.clients[extra.Header.Get(clientHeader)]; client != nil {
-			stop = context.AfterFunc(client, cancel)
+		if client, is := d.clients[extra.Header.Get(clientHeader)]; is {
+			stop := context.AfterFunc(client.ctx, cancel)
+			quiet := client.out.keepAlive(d.times.alive)
+			rest = func() { stop(); quiet() }
 		}
 	}
-	return ctx, func() {
-		stop()
+	return ctx, cancel, func() {
+		rest()
 		cancel()
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -144,14 +153,15 @@ func (d *door) cancel(which func(*request) bool) {
 	}
 }
 
-// client gives a request over HTTP a number, by which enter finds its context.
-func (d *door) client(ctx context.Context) (number string, end func()) {
+// admit gives a request over HTTP a number, by which enter finds it.
+func (d *door) admit(c client) (number string, end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last++
 	number = strconv.FormatUint(d.last, 10)
-	d.clients[number] = ctx
+	d.clients[number] = c
 	return number, func() {
+		c.out.end()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.clients, number)

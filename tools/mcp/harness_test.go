@@ -47,8 +47,10 @@ type rig struct {
 	server  *Server
 	conn    *packet.Conn // control's
 	served  chan error
+	pid     int         // of the program, where it is one
 	ended   chan string // names of Stdio whose client has gone
 	calls   chan called
+	skipped []called // that came before what next has waited for
 	address string
 	serve   link.Serve
 
@@ -65,14 +67,10 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 	conn, file, err := packet.Pair()
 	must(t, err)
 	r := &rig{t: t, conn: conn, served: make(chan error, 1), ended: make(chan string, 8), calls: make(chan called, 512), serve: link.Serve{Name: "worker", Title: "tools of a test"}}
-	r.tools = []tools.Tool{{Name: "echo", Description: "says it again", Arguments: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
-	r.answer = func(_ called, p api.ToolCallParams) (api.ToolCallResult, error) {
-		if p.Tool != "echo" {
-			return api.ToolCallResult{}, api.Failure(api.CodeNotFound, "", "there is no tool %q", p.Tool)
-		}
-		return api.ToolCallResult{Call: "1", Text: string(p.Arguments)}, nil
-	}
-	r.server = New(packet.New(file))
+	r.defaults()
+	inherited, err := packet.Inherited(file)
+	must(t, err)
+	r.server = New(inherited)
 	if set != nil {
 		set(r)
 	}
@@ -81,6 +79,17 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 	t.Cleanup(func() { conn.Close() })
 	r.listen()
 	return r
+}
+
+// defaults have one tool, echo.
+func (r *rig) defaults() {
+	r.tools = []tools.Tool{{Name: "echo", Description: "says it again", Arguments: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
+	r.answer = func(_ called, p api.ToolCallParams) (api.ToolCallResult, error) {
+		if p.Tool != "echo" {
+			return api.ToolCallResult{}, api.Failure(api.CodeNotFound, "", "there is no tool %q", p.Tool)
+		}
+		return api.ToolCallResult{Call: "1", Text: string(p.Arguments)}, nil
+	}
 }
 
 func must(t testing.TB, err error) {
@@ -210,10 +219,18 @@ func connect(t *testing.T, revision string, options *sdk.ClientOptions, over sdk
 // next is the next call over the channel of a method.
 func (r *rig) next(method string) called {
 	r.t.Helper()
-	for {
-		if c := within(r.t, r.calls); c.method == method {
+	for i, c := range r.skipped {
+		if c.method == method {
+			r.skipped = slices.Delete(r.skipped, i, i+1)
 			return c
 		}
+	}
+	for {
+		c := within(r.t, r.calls)
+		if c.method == method {
+			return c
+		}
+		r.skipped = append(r.skipped, c)
 	}
 }
 
@@ -236,7 +253,9 @@ type reply struct {
 }
 
 // post sends a body; headers are name, value, name, value. An empty value removes one.
-func (r *rig) post(body string, headers ...string) reply { return r.ask("POST", Path, body, headers...) }
+func (r *rig) post(body string, headers ...string) reply {
+	return r.ask("POST", Path, body, headers...)
+}
 
 func (r *rig) ask(method, path, body string, headers ...string) reply {
 	r.t.Helper()

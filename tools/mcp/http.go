@@ -114,16 +114,12 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send one message in a request", http.StatusBadRequest)
 		return
 	}
-	number, end := h.client(r.Context())
+	out := newAnswer(w)
+	number, end := h.admit(client{ctx: r.Context(), out: out})
 	defer end()
 	r.Header.Set(clientHeader, number)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	m := read(body)
-	out := newAnswer(w)
-	if len(m.ID) > 0 {
-		defer out.keepAlive(h.times.alive)()
-	}
-	h.route(out, r, m)
+	h.route(out, r, read(body))
 }
 
 // route chooses the handler of the SDK's.

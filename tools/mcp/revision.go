@@ -16,8 +16,7 @@ const stateless = "2026-07-28"
 
 // message is what of a request decides who serves it.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
+	Method string `json:"method"`
 	Params struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	} `json:"params"`

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
 
@@ -17,6 +15,7 @@ import (
 // pipes is one client at two pipes.
 type pipes struct {
 	*door
+	conn    *bounding
 	session *sdk.ServerSession
 	ended   chan struct{}
 }
@@ -27,11 +26,13 @@ func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, err := d.server(nil).Connect(context.Background(), &transport{&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody}}, nil)
+	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
+		func() { d.cancel(func(r *request) bool { return r.endless }) })
+	session, err := d.server(nil).Connect(context.Background(), conn, nil)
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), to.Close())
 	}
-	p := &pipes{door: d, session: session, ended: make(chan struct{})}
+	p := &pipes{door: d, conn: conn, session: session, ended: make(chan struct{})}
 	go p.watch(to)
 	go func() {
 		_ = session.Wait() // its error is that the client has gone
@@ -88,56 +89,7 @@ func (p *pipes) close() {
 
 func (p *pipes) finish() {
 	p.leave()
-	_ = p.session.Close() // waits for the calls in flight
+	p.conn.drain()
+	_ = p.session.Close()
 	<-p.ended
-}
-
-// transport bounds the requests of a client that have no answer yet.
-type transport struct{ sdk.Transport }
-
-func (t *transport) Connect(ctx context.Context) (sdk.Connection, error) {
-	inner, err := t.Transport.Connect(ctx)
-	return &bounding{Connection: inner, open: map[jsonrpc.ID]bool{}}, err
-}
-
-type bounding struct {
-	sdk.Connection
-
-	mu   sync.Mutex          // guards open
-	open map[jsonrpc.ID]bool // requests
-}
-
-// Read answers a request that is one too many itself: a client that reads no answers is not read then.
-func (b *bounding) Read(ctx context.Context) (jsonrpc.Message, error) {
-	for {
-		m, err := b.Connection.Read(ctx)
-		request, is := m.(*jsonrpc.Request)
-		if err != nil || !is || !request.IsCall() || b.enter(request.ID) {
-			return m, err
-		}
-		refusal := &jsonrpc.Error{Code: codeBusy, Message: "too many requests are in flight, or one with this id"}
-		if err := b.Connection.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refusal}); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (b *bounding) enter(id jsonrpc.ID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open[id] || len(b.open) >= maxRequests {
-		return false
-	}
-	b.open[id] = true
-	return true
-}
-
-func (b *bounding) Write(ctx context.Context, m jsonrpc.Message) error {
-	err := b.Connection.Write(ctx, m)
-	if response, is := m.(*jsonrpc.Response); is {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.open, response.ID)
-	}
-	return err
 }

@@ -1,0 +1,101 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// bounding is a connection, and the transport that makes it, with a bound of requests that have no answer yet.
+// Where nothing more can be read, it ends when all are answered: the SDK cancels them at the end.
+type bounding struct {
+	transport sdk.Transport
+	sdk.Connection
+	over func() // nothing more comes
+
+	mu      sync.Mutex          // guards the following
+	open    map[jsonrpc.ID]bool // requests
+	leaving bool                // no more are taken
+	closed  bool
+	rests   sync.Cond // open is empty, or closed
+}
+
+func newBounding(t sdk.Transport, over func()) *bounding {
+	b := &bounding{transport: t, over: over, open: map[jsonrpc.ID]bool{}}
+	b.rests.L = &b.mu
+	return b
+}
+
+// Connect is for the SDK, which calls it once.
+func (b *bounding) Connect(ctx context.Context) (_ sdk.Connection, err error) {
+	b.Connection, err = b.transport.Connect(ctx)
+	return b, err
+}
+
+// Read answers a request that is one too many itself: a client that reads no answers is not read then.
+func (b *bounding) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		m, err := b.Connection.Read(ctx)
+		if err != nil {
+			b.over()
+			b.rest()
+			return nil, err
+		}
+		request, is := m.(*jsonrpc.Request)
+		if !is || !request.IsCall() || b.enter(request.ID) {
+			return m, nil
+		}
+		refusal := &jsonrpc.Error{Code: codeBusy, Message: "too many requests are in flight, or one with this id"}
+		if err := b.Connection.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refusal}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (b *bounding) enter(id jsonrpc.ID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.leaving || b.open[id] || len(b.open) >= maxRequests {
+		return false
+	}
+	b.open[id] = true
+	return true
+}
+
+func (b *bounding) Write(ctx context.Context, m jsonrpc.Message) error {
+	err := b.Connection.Write(ctx, m)
+	if response, is := m.(*jsonrpc.Response); is {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.open, response.ID)
+		b.rests.Broadcast()
+	}
+	return err
+}
+
+func (b *bounding) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.rests.Broadcast()
+	b.mu.Unlock()
+	return b.Connection.Close()
+}
+
+// rest waits until all requests are answered.
+func (b *bounding) rest() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.open) > 0 && !b.closed {
+		b.rests.Wait()
+	}
+}
+
+// drain takes no more requests, and returns when all are answered.
+func (b *bounding) drain() {
+	b.mu.Lock()
+	b.leaving = true
+	b.mu.Unlock()
+	b.rest()
+}
