@@ -61,18 +61,19 @@ func addJSON(text []byte, keys []string, name string, value any) ([]byte, error)
 	for _, key := range slices.Backward(path[1:]) {
 		member = map[string]any{key: member}
 	}
-	written := d.layout.written(member, depth)
-	if m := o.find(path[0]); m != nil {
-		return checked(text, spliced(d.text, splice{m.value, m.to, written}), keys, name, value)
+	l := d.layout
+	if len(o.members) > 0 && !bytes.Contains(d.text[o.open:o.close], []byte("\n")) {
+		l = layout{}
 	}
-	return checked(text, d.insert(o, path[0], written, depth), keys, name, value)
+	if m := o.find(path[0]); m != nil {
+		return checked(text, spliced(d.text, splice{m.value, m.to, l.written(member, depth)}), keys, name, value)
+	}
+	return checked(text, d.insert(o, l, strconv.Quote(path[0])+l.colon()+l.written(member, depth), depth), keys, name, value)
 }
 
 // insert puts a member behind the last one of an object, and behind the comments that follow it.
-func (d document) insert(o object, name, value string, depth int) []byte {
-	l := d.layout
+func (d document) insert(o object, l layout, member string, depth int) []byte {
 	own := strings.Repeat(l.unit, depth)
-	member := strconv.Quote(name) + l.colon() + value
 	inside := bytes.TrimRight(d.text[o.open+1:o.close], " \t\r\n")
 	at := o.open + 1 + len(inside)
 	if len(o.members) == 0 {
@@ -82,11 +83,10 @@ func (d document) insert(o object, name, value string, depth int) []byte {
 	if shown := indentation(d.text, last.from); shown != "" {
 		own = shown
 	}
-	parts := []splice{{at, at, l.newline + own + member}}
-	if !bytes.Contains(d.commas(last.to, o.close), []byte(",")) {
-		parts = append([]splice{{last.to, last.to, ","}}, parts...)
+	if bytes.Contains(d.commas(last.to, o.close), []byte(",")) { // behind the last one, as the file has it
+		return spliced(d.text, splice{at, at, l.newline + own + member + ","})
 	}
-	return spliced(d.text, parts...)
+	return spliced(d.text, splice{last.to, last.to, ","}, splice{at, at, l.newline + own + member})
 }
 
 // commas are the bytes between two offsets without comments.
@@ -139,6 +139,9 @@ func removeJSON(text []byte, keys []string, name string) ([]byte, error) {
 		before := o.members[at-1].to
 		if comma := bytes.IndexByte(d.commas(before, m.from), ','); comma >= 0 {
 			parts = append(parts, splice{before + comma, before + comma + 1, ""})
+			if m.from == from && len(bytes.TrimSpace(d.plain[before+comma+1:m.from])) == 0 { // in one line
+				parts = []splice{{before + comma, m.to, ""}}
+			}
 		}
 	}
 	return checked(text, spliced(d.text, parts...), keys, name, nil)
