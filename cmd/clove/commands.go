@@ -40,10 +40,10 @@ func (p program) execute(args []string) int {
 // table has all commands, in the order of the manual page and of the help in each task.
 func table() []command {
 	return []command{
-		runCommand(), askCommand(), chatCommand(), mcpCommand(), agentsCommand(), upCommand(), downCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
+		runCommand(), askCommand(), chatCommand(), agentsCommand(), upCommand(), downCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), traceCommand(), drainCommand(), panicCommand(),
-		diffCommand(), applyCommand(), homeCommand(), grantCommand(), stateCommand(), budgetCommand(), mailCommand(), blobCommand(), nameCommand(), jobsCommand(), queueCommand(), kernelCommand(), modelsCommand(), policyCommand(), manifestCommand(), approvalsCommand(), secretCommand(), seccompCommand(), benchCommand(),
+		diffCommand(), applyCommand(), homeCommand(), grantCommand(), stateCommand(), budgetCommand(), mailCommand(), blobCommand(), nameCommand(), jobsCommand(), queueCommand(), kernelCommand(), modelsCommand(), mcpCommand(), policyCommand(), manifestCommand(), approvalsCommand(), secretCommand(), seccompCommand(), benchCommand(),
 		whyCommand(), renderCommand(), nodeCommand(), doctorCommand(), checkCommand(), gcCommand(), backupCommand(), auditCommand(), apiCommand(), debugCommand(), versionCommand(), completionCommand(),
 		superviseCommand(), guardCommand(), manualCommand(),
 	}

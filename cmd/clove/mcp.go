@@ -33,7 +33,7 @@ type mcpServer program
 func mcpCommand() command {
 	install := []string{flagScope, flagYes}
 	return command{
-		task: "run", usage: "give your editor or coding agent tools that run in a sandbox (MCP)",
+		task: "share", usage: "give your coding agent or editor tools in a sandbox (MCP)",
 		alone: &verb{line: "clove mcp [flags of run]", act: of(mcpServer.serve), free: true},
 		verbs: []verb{
 			{line: "clove mcp install [--scope user|project] [--yes] CLIENT [-- FLAGS...]", act: of(mcpServer.install), free: true, also: install},

@@ -44,7 +44,7 @@ type clientFile struct {
 
 // install puts clove mcp into a client's configuration. Flags behind -- are those of clove mcp, and are tried first.
 func (p mcpServer) install(c *cli.Context) error {
-	f, h, flags, err := p.clientFile(c)
+	f, flags, err := p.clientFile(c)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (p mcpServer) install(c *cli.Context) error {
 		return &agent.Error{Kind: agent.KindConflict, Message: f.path + " has a server " + serverName + " that is another program",
 			Hint: "rename it in the file, or take it out: " + f.Title + " starts it as " + printable(strings.Join(append([]string{entry.Command}, entry.Args...), " "))}
 	}
-	own := clients.Entry{Command: ownCommand(c, h), Args: slices.Concat(ownDirectories(c), []string{mcpName}, flags)}
+	own := clients.Entry{Command: p.ownCommand(c), Args: slices.Concat(ownDirectories(c), []string{mcpName}, flags)}
 	text, err := f.Add(f.old, serverName, own)
 	if err != nil {
 		return f.broken(err)
@@ -73,7 +73,7 @@ func (p mcpServer) install(c *cli.Context) error {
 
 // uninstall takes it out.
 func (p mcpServer) uninstall(c *cli.Context) error {
-	f, _, flags, err := p.clientFile(c)
+	f, flags, err := p.clientFile(c)
 	if err != nil {
 		return err
 	}
@@ -97,33 +97,34 @@ func (p mcpServer) uninstall(c *cli.Context) error {
 }
 
 // clientFile finds the file that the line means, and reads it.
-func (p mcpServer) clientFile(c *cli.Context) (f clientFile, h host.Host, flags []string, err error) {
+func (p mcpServer) clientFile(c *cli.Context) (f clientFile, flags []string, err error) {
 	words := c.Args().Tail()
 	if len(words) == 0 {
-		return f, h, nil, invalid("", "name one: "+clientNames(", "), "no client is named")
+		return f, nil, invalid("", "name one: "+clientNames(", "), "no client is named")
 	}
 	known := false
 	if f.Client, known = clients.Named(words[0]); !known {
-		return f, h, nil, invalid("", "it knows "+clientNames(", ")+"; any other program starts clove mcp by its own configuration", "there is no client %.64q", words[0])
+		return f, nil, invalid("", "it knows "+clientNames(", ")+"; any other program starts clove mcp by its own configuration", "there is no client %.64q", words[0])
 	}
 	for _, flag := range mcpFlags() {
 		if name := flag.Names()[0]; c.IsSet(name) {
-			return f, h, nil, invalid(name, "write it behind --, as clove mcp install "+f.Name+" -- --"+name+" VALUE", "flags of the server come last")
+			return f, nil, invalid(name, "write it behind --, as clove mcp install "+f.Name+" -- --"+name+" VALUE", "flags of the server come last")
 		}
 	}
 	scope := c.String(flagScope)
 	if scope != "" && scope != "user" && scope != "project" {
-		return f, h, nil, invalid(flagScope, "user, or project for the file of this folder", "there is no scope %.64q", scope)
+		return f, nil, invalid(flagScope, "user, or project for the file of this folder", "there is no scope %.64q", scope)
 	}
-	if h, err = p.host(); err != nil {
-		return f, h, nil, err
+	h, err := p.host()
+	if err != nil {
+		return f, nil, err
 	}
 	home, _ := h.Lookup("HOME")
 	if scope != "project" && !filepath.IsAbs(home) {
-		return f, h, nil, invalid(flagScope, "set HOME, or use --"+flagScope+" project", "HOME is not set")
+		return f, nil, invalid(flagScope, "set HOME, or use --"+flagScope+" project", "HOME is not set")
 	}
 	f.path = f.Path(clients.Places{Home: home, Dir: h.Dir, Lookup: h.Lookup}, scope == "project", host.Exists)
-	return f, h, words[1:], f.read(scope == "project")
+	return f, words[1:], f.read(scope == "project")
 }
 
 // maxConfig bounds a file: that of Claude Code keeps histories.
@@ -192,8 +193,8 @@ func (p mcpServer) checkFlags(flags []string) error {
 
 // ownCommand is how a client starts clove: by its name where a folder's configuration is shared, else by its path,
 // because a desktop application may have another PATH.
-func ownCommand(c *cli.Context, h host.Host) string {
-	own, err := os.Executable()
+func (a *access) ownCommand(c *cli.Context) string {
+	own, err := a.own()
 	if err != nil {
 		return serverName
 	}
