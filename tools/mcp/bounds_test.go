@@ -154,5 +154,5 @@ func TestListenersComeAndGo(t *testing.T) {
 	must(t, r.conn.Send(link.ToDoor{Stdio: &r.serve}, r.channel()))              // too few
 	must(t, r.conn.Send(link.ToDoor{Serve: &r.serve}, r.channel(), r.channel())) // no listener
 	r.conn.Close()
-	must(t, within(t, r.served))
+	must(t, await(t, r.served))
 }

@@ -122,7 +122,7 @@ func TestProgress(t *testing.T) {
 			_, err := session.CallTool(ctx, params)
 			done <- err
 		}()
-		if first, second := within(t, seen), within(t, seen); second <= first {
+		if first, second := await(t, seen), await(t, seen); second <= first {
 			t.Errorf("%s: %v, then %v", revision, first, second)
 		}
 		cancel()
@@ -177,7 +177,7 @@ func TestControlIsGone(t *testing.T) {
 	listen, err := sessionListen(r)
 	must(t, err)
 	r.conn.Close()
-	if got := within(t, results["clove_mail_receive"]); !strings.HasPrefix(got, "busy: clove is away") {
+	if got := await(t, results["clove_mail_receive"]); !strings.HasPrefix(got, "busy: clove is away") {
 		t.Error(got)
 	}
 	waiting.wantCancelled(t, "a call that waits")
@@ -187,10 +187,10 @@ func TestControlIsGone(t *testing.T) {
 	default:
 	}
 	close(ends)
-	if got := within(t, results["echo"]); got != "held" {
+	if got := await(t, results["echo"]); got != "held" {
 		t.Error(got)
 	}
-	if err := within(t, r.served); err != nil {
+	if err := await(t, r.served); err != nil {
 		t.Error(err)
 	}
 	listen.Close()

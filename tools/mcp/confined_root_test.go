@@ -94,7 +94,7 @@ func TestTheProgramIsConfined(t *testing.T) {
 			held.wantCancelled(t, revision+" "+how)
 			session.Close()
 		}
-		if name := within(t, r.ended); name != "terminal" {
+		if name := await(t, r.ended); name != "terminal" {
 			t.Error(name)
 		}
 	}

@@ -187,6 +187,26 @@ func (r *rig) listen() {
 	r.address = listener.Addr().String()
 }
 
+// soon is a context that bounds a wait.
+func (r *rig) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), soon)
+}
+
+// handler is that of the listener.
+func (r *rig) handler() http.Handler {
+	r.t.Helper()
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		r.server.mu.Lock()
+		h := r.server.served[r.serve.Name]
+		r.server.mu.Unlock()
+		if h != nil {
+			return h.(http.Handler)
+		}
+	}
+	r.t.Fatal("nothing is served")
+	return nil
+}
+
 // rename gives the first tool another name.
 func (r *rig) rename(name string) {
 	r.mu.Lock()
@@ -226,7 +246,7 @@ func (r *rig) next(method string) called {
 		}
 	}
 	for {
-		c := within(r.t, r.calls)
+		c := await(r.t, r.calls)
 		if c.method == method {
 			return c
 		}
@@ -234,8 +254,8 @@ func (r *rig) next(method string) called {
 	}
 }
 
-// within waits for a value.
-func within[T any](t *testing.T, from <-chan T) (v T) {
+// await waits for a value.
+func await[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:

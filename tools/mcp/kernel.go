@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -74,20 +75,16 @@ func (d *door) held(ctx context.Context) map[string]bool {
 
 // callService calls a method of the kernel's. Its answer is JSON.
 func (d *door) callService(ctx context.Context, s service, arguments json.RawMessage) (*sdk.CallToolResult, error) {
-	params, err := s.params(arguments, d.times.wait.Milliseconds())
+	params, wait, err := s.params(arguments, d.times.wait)
 	if err != nil {
 		return failed(explained(api.ErrorOf(err))), nil
 	}
 	waiting := ctx
 	if s.method.Waits {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithCancel(ctx)
+		waiting, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 		defer context.AfterFunc(d.leaving, cancel)()
-		if _, bounded := s.within(); !bounded {
-			waiting, cancel = context.WithTimeout(waiting, d.times.wait)
-			defer cancel()
-		}
 	}
 	result, err := d.caller.Call(waiting, s.method.Name, params, s.method.Waits)
 	switch e := new(api.Error); {
@@ -103,42 +100,51 @@ func (d *door) callService(ctx context.Context, s service, arguments json.RawMes
 	return failed(explained(api.ErrorOf(err))), nil
 }
 
-// within is the parameter that bounds how long a call of the service waits.
-func (s service) within() (field, bool) {
-	i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == "within_ms" })
-	if i < 0 {
-		return field{}, false
-	}
-	return s.fields[i], true
-}
+// grace is what the other side has to say that the time of a call is over. It is away else.
+const grace = 10 * time.Second
 
 // params are the arguments as the method's own type encodes them: the other side reads no text of the
-// client's. Where they name no bound of the wait, it is wait, in milliseconds.
-func (s service) params(arguments json.RawMessage, wait int64) (json.RawMessage, error) {
+// client's. most is how long a call that waits does at most: as the arguments say, or else wait.
+func (s service) params(arguments json.RawMessage, wait time.Duration) (text json.RawMessage, most time.Duration, err error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &given); err != nil {
-		return nil, api.Failure(api.CodeParams, "", "the arguments cannot be read")
+		return nil, 0, api.Failure(api.CodeParams, "", "the arguments cannot be read")
 	}
 	for name := range given {
 		if !slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name }) {
-			return nil, api.Failure(api.CodeParams, "the tool's schema has all", "there is no argument %.64q", name)
+			return nil, 0, api.Failure(api.CodeParams, "the tool's schema has all", "there is no argument %.64q", name)
 		}
 	}
+	most = wait
 	for _, f := range s.fields {
-		if _, has := given[f.name]; f.required && !has {
-			return nil, api.Failure(api.CodeParams, f.doc, "the argument %s is missing", f.name)
+		_, has := given[f.name]
+		if f.required && !has {
+			return nil, 0, api.Failure(api.CodeParams, f.doc, "the argument %s is missing", f.name)
+		}
+		if f.name == within {
+			if !has {
+				given[within] = json.RawMessage(fmt.Sprint(wait.Milliseconds()))
+			}
+			most = bound(given[within]) + grace
 		}
 	}
-	if _, bounded := s.within(); bounded && given["within_ms"] == nil {
-		given["within_ms"] = json.RawMessage(fmt.Sprint(wait))
-	}
-	text, err := json.Marshal(given)
-	if err != nil {
-		return nil, err
+	if text, err = json.Marshal(given); err != nil {
+		return nil, 0, err
 	}
 	value, err := s.method.Decode(text)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return json.Marshal(value)
+	text, err = json.Marshal(value)
+	return text, most, err
+}
+
+// within is the parameter that bounds how long a call waits, in milliseconds.
+const within = "within_ms"
+
+// bound is a value of it, of at most a day. What is none, the method refuses.
+func bound(value json.RawMessage) time.Duration {
+	var ms int64
+	_ = json.Unmarshal(value, &ms)
+	return time.Duration(min(max(ms, 0), 24*time.Hour.Milliseconds())) * time.Millisecond
 }

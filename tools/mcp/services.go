@@ -49,7 +49,7 @@ var services = []service{
 	{tool: "mail_receive", method: agents.MailReceive.Method(), hint: reads, fields: []field{
 		{"most", "how many messages, 1 to 64; absent: 1", false},
 		{"after", "the id of the last message that you have; absent: from the first that is not acknowledged", false},
-		{"within_ms", "how long to wait for one, in milliseconds; absent: 45000", false}},
+		{within, "how long to wait for one, in milliseconds; absent: 45000", false}},
 		doc: "Waits for messages to this agent and returns them. Each comes again until clove_mail_ack has its id."},
 	{tool: "mail_ack", method: agents.MailAck.Method(), hint: overwrite, fields: []field{
 		{"ids", "of messages, 1 to 64", true},
@@ -62,7 +62,7 @@ var services = []service{
 		doc: "Answers a message that asks, once."},
 	{tool: "mail_answer", method: agents.MailAnswer.Method(), hint: reads, needs: []string{"send"}, fields: []field{
 		{"id", "of the message that this agent sent with asks", true},
-		{"within_ms", "how long to wait for it, in milliseconds; absent: 45000", false}},
+		{within, "how long to wait for it, in milliseconds; absent: 45000", false}},
 		doc: "Waits for the answer to a message that this agent sent with asks."},
 
 	{tool: "state_get", method: agents.StateGet.Method(), hint: reads, fields: append([]field{
@@ -93,7 +93,7 @@ var services = []service{
 		doc: "Adds a job to a queue, for whichever agent claims it."},
 	{tool: "job_claim", method: agents.JobClaim.Method(), hint: overwrite, needs: []string{"name"}, fields: []field{
 		{"queue", "a queue of the namespace", true},
-		{"within_ms", "how long to wait for a job, in milliseconds; absent: 45000", false}},
+		{within, "how long to wait for a job, in milliseconds; absent: 45000", false}},
 		doc: "Waits for the next job of a queue and takes it. Complete or fail it when the work is done."},
 	{tool: "job_complete", method: agents.JobComplete.Method(), hint: overwrite, needs: []string{"name"}, fields: []field{
 		{"id", "of the job, which this agent holds", true},

@@ -165,7 +165,7 @@ func TestServicesAreCalled(t *testing.T) {
 			}
 			continue
 		}
-		if c := within(t, r.calls); c.params != row.sent {
+		if c := await(t, r.calls); c.params != row.sent {
 			t.Errorf("%s: %s", name, c.params)
 		}
 	}

@@ -54,7 +54,7 @@ func TestAClientAtPipes(t *testing.T) {
 		in.Close()
 		out.Close()
 		c.wantCancelled(t, revision+", its client has gone")
-		if name := within(t, r.ended); name != "terminal" {
+		if name := await(t, r.ended); name != "terminal" {
 			t.Error(name)
 		}
 	}
@@ -76,7 +76,7 @@ func TestAClientThatWritesNoMore(t *testing.T) {
 	if !strings.Contains(string(text), `{\"a\":1}`) || !strings.Contains(string(text), `"protocolVersion":"2025-11-25"`) {
 		t.Errorf("%s", text)
 	}
-	within(t, r.ended)
+	await(t, r.ended)
 }
 
 // A client that reads no answers is not read either, and what it may have in flight is bounded. The control is
@@ -118,7 +118,7 @@ func TestPipesAreBounded(t *testing.T) {
 	close(ends)
 	in.Close()
 	out.Close()
-	within(t, r.ended)
+	await(t, r.ended)
 }
 
 func TestLinesAreBounded(t *testing.T) {
@@ -134,7 +134,7 @@ func TestLinesAreBounded(t *testing.T) {
 		}()
 		_, err := io.ReadAll(out)
 		must(t, err)
-		within(t, r.ended)
+		await(t, r.ended)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestTheEndOfPipes(t *testing.T) {
 	c := r.next("tool.call")
 	must(t, r.conn.Send(link.ToDoor{Leave: "terminal"}))
 	c.wantCancelled(t, "Leave")
-	within(t, r.ended)
+	await(t, r.ended)
 
 	in, out = r.stdio()
 	session = connect(t, revisionOld, nil, &sdk.IOTransport{Reader: out, Writer: in})
@@ -163,8 +163,8 @@ func TestTheEndOfPipes(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(ends)
-	if got := within(t, result); got != "held" {
+	if got := await(t, result); got != "held" {
 		t.Error(got)
 	}
-	must(t, within(t, r.served))
+	must(t, await(t, r.served))
 }
