@@ -124,16 +124,16 @@ func (p mcpServer) throughDoor(ctx context.Context, handle channel.Handler) erro
 	go func() { ended <- d.awaitEnd() }()
 	select {
 	case err = <-ended:
-	case <-ctx.Done():
+		if err == nil {
+			select {
+			case err = <-copied:
+			case <-time.After(doorLast):
+			}
+		}
+	case <-ctx.Done(): // a client that sends a signal waits little for the end
 	}
 	cancel()
 	<-served
-	if err == nil {
-		select {
-		case err = <-copied:
-		case <-time.After(doorLast):
-		}
-	}
 	if errors.Is(err, os.ErrClosed) {
 		err = nil
 	}
