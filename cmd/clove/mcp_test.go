@@ -64,7 +64,7 @@ func TestMCPInstall(t *testing.T) {
 	const before = "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"x\": {\"command\": \"y\"}\n  }\n}\n"
 	file := b.file("home/.claude.json", before, 0o640)
 	status, stdout, stderr := b.clove("mcp", "install", "claude-code", "--yes", "--", "--workspace", ".", "--memory", "1G")
-	if status != 0 || stdout != "" || !strings.Contains(stderr, "+    \"clove\": {\n") || !strings.Contains(stderr, "is written; start claude") {
+	if status != 0 || stdout != "" || !strings.Contains(stderr, "+    \"clove\": {\n") || !strings.Contains(stderr, "is written; claude mcp list shows it") {
 		t.Fatalf("%d, %q, %q", status, stdout, stderr)
 	}
 	for _, part := range []string{`"command": "` + b.host.Dir + `/bin/clove"`, `"mcp",`, `"--workspace",`, `"1G"`, "\"x\": {\"command\": \"y\"},\n"} {

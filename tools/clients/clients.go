@@ -54,17 +54,17 @@ type form interface {
 // All are the clients, by name.
 func All() []Client {
 	return []Client{
-		{Name: "claude-code", Title: "Claude Code", form: claude{}, Next: "start claude; /mcp lists the server",
+		{Name: "claude-code", Title: "Claude Code", form: claude{}, Next: "claude mcp list shows it",
 			user: func(p Places) []string {
 				return []string{filepath.Join(p.variable("CLAUDE_CONFIG_DIR"), ".claude.json")}
 			},
 			project: func(p Places) []string { return []string{filepath.Join(p.Dir, ".mcp.json")} }},
-		{Name: "codex", Title: "Codex", form: codex{}, Next: "start codex; /mcp lists the server",
+		{Name: "codex", Title: "Codex", form: codex{}, Next: "codex mcp list shows it",
 			user: func(p Places) []string {
 				return []string{filepath.Join(p.variable("CODEX_HOME", ".codex"), "config.toml")}
 			},
 			project: func(p Places) []string { return []string{filepath.Join(p.Dir, ".codex", "config.toml")} }},
-		{Name: "opencode", Title: "opencode", form: opencode{}, Next: "start opencode; opencode mcp list shows the server",
+		{Name: "opencode", Title: "opencode", form: opencode{}, Next: "opencode mcp list shows it",
 			user: func(p Places) []string {
 				dir := filepath.Join(p.variable("XDG_CONFIG_HOME", ".config"), "opencode")
 				return []string{filepath.Join(dir, "opencode.jsonc"), filepath.Join(dir, "opencode.json")}
