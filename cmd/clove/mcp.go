@@ -76,6 +76,10 @@ func (p mcpServer) serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Where a client starts, is not known when it is installed.
+	if at := c.String(settings.Workspace); at != "" && filepath.Clean(at) == "." && new(resolve.Request).ShowFolder(h) != nil {
+		return invalid(settings.Workspace, "start the client in a project, or name the folder by its path", "%s is a home or holds one, and a model would see what is in it", h.Dir)
+	}
 	spec, err := p.sandbox(c, h) // a mistake is said before anything is started
 	if err != nil {
 		return err
@@ -132,15 +136,15 @@ func (p mcpServer) agent(c *cli.Context, h host.Host, name, prompt string) (agen
 	if prompt != "" {
 		request.Args = append(slices.Clone(promptWords[file.Written.Program]), request.Args...)
 	}
-	if file.Written.Program != "" && !request.Has(settings.Workspace) && !file.Written.Values.Has(settings.Workspace) {
-		return agent.Spec{}, &agent.Error{Kind: agent.KindInvalid, Message: name + " works on a folder, and clove mcp was given none", Hint: "the user starts clove mcp with --workspace DIR"}
-	}
 	file, request, err = withManifest(request, nil, h)
 	if err != nil {
 		return agent.Spec{}, err
 	}
 	id := agent.NewID()
 	spec, err := resolve.Spec(request, h, id)
+	if err == nil && !c.IsSet(settings.Workspace) && spec.Files.Workspace == realFolder(h.Dir) {
+		return agent.Spec{}, &agent.Error{Kind: agent.KindInvalid, Message: name + " works on a folder, and clove mcp was given none", Hint: "the user starts clove mcp with --workspace DIR"}
+	}
 	return spec, file.Mistake(err, requestOf(c).Values)
 }
 

@@ -182,3 +182,20 @@ func TestMCPInstallAsks(t *testing.T) {
 		}
 	}
 }
+
+// A client that was started in a home shows no home by --workspace with a dot. The control is a folder below it.
+func TestMCPShowsNoHome(t *testing.T) {
+	b := newBench(t)
+	home := b.withHome()
+	b.host.Dir = home
+	if status, _, stderr := b.clove("mcp", "--workspace", "."); status != exitFailed || !strings.Contains(stderr, "is a home or holds one") || !strings.Contains(stderr, "by its path") {
+		t.Errorf("%d, %q", status, stderr)
+	}
+	b.host.Dir = filepath.Join(home, "project")
+	if err := os.Mkdir(b.host.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, stderr := b.clove("mcp", "--workspace", "."); !strings.Contains(stderr, "cloved does not run") {
+		t.Errorf("control: %q", stderr)
+	}
+}
