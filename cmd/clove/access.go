@@ -24,7 +24,8 @@ type access struct {
 	dial    func(ctx context.Context, socket string) (*client.Client, error)
 	doctor  func(run string) []runtime.Finding
 	systemd systemd
-	ending  func(status int) // called when a foreground run has ended, with its exit status; may be nil
+	own     func() (string, error) // the path of clove itself
+	ending  func(status int)       // called when a foreground run has ended, with its exit status; may be nil
 }
 
 // systemd is the directory of an administrator's units on this host, and a path that

@@ -22,6 +22,7 @@ type command struct {
 	usage       string // in one line
 	description string
 	verbs       []verb     // one: the command has no verb in its lines
+	alone       *verb      // what it does without a verb; nil: one is needed, where there are several
 	text        string     // the usage lines; empty: those of the verbs
 	flags       []cli.Flag // of all verbs
 	runs        string     // which runs completion offers as arguments: completeLive or completeAll; empty: files
@@ -49,9 +50,12 @@ type line struct {
 
 // cli is the command as urfave/cli takes it.
 func (c *command) cli(p program) *cli.Command {
-	lines := make([]string, len(c.verbs))
-	for i, v := range c.verbs {
-		lines[i] = v.line
+	var lines []string
+	if c.alone != nil {
+		lines = append(lines, c.alone.line)
+	}
+	for _, v := range c.verbs {
+		lines = append(lines, v.line)
 	}
 	return &cli.Command{Name: c.name(), Usage: c.usage, UsageText: cmp.Or(c.text, strings.Join(lines, "\n")), Description: c.description,
 		Flags: c.flags, Category: c.task, Hidden: c.task == "", Before: before,
@@ -81,6 +85,9 @@ func (c *command) parsed(v verb) verbs.Usage {
 func (c *command) do(p program, given *cli.Context) error {
 	l, at := &line{Context: given, args: given.Args().Slice()}, 0
 	names := c.verbNames()
+	if c.alone != nil && !slices.Contains(names, given.Args().First()) {
+		return c.act(p, *c.alone, l)
+	}
 	if names != nil {
 		if at = slices.Index(names, given.Args().First()); at < 0 {
 			return c.wrongArguments(l)

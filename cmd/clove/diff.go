@@ -107,12 +107,16 @@ func directory(c *cli.Context) (string, error) {
 // collect converts the changes that cloved sends to the type that clove prints.
 func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 	return func(note api.ChangeNote) error {
-		c := note.Change
-		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: string(c.Path), Type: rootfs.FileType(c.Type), Size: c.Size,
-			Mode: c.Mode, Target: string(c.Target), Was: rootfs.FileType(c.Was), From: string(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
-			Lost: c.Lost, Refused: c.Refused, Contents: (*rootfs.Contents)(c.Contents)})
+		*changes = append(*changes, changeOf(note.Change))
 		return nil
 	}
+}
+
+// changeOf is a change of cloved's as clove prints it.
+func changeOf(c agent.Change) rootfs.Change {
+	return rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: string(c.Path), Type: rootfs.FileType(c.Type), Size: c.Size,
+		Mode: c.Mode, Target: string(c.Target), Was: rootfs.FileType(c.Was), From: string(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+		Lost: c.Lost, Refused: c.Refused, Contents: (*rootfs.Contents)(c.Contents)}
 }
 
 func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {

@@ -206,6 +206,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 			}
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run", Hint: "start it"}
 		},
+		own:     func() (string, error) { return filepath.Join(b.host.Dir, "bin", "clove"), nil },
 		systemd: systemd{units: filepath.Join(b.host.Dir, "units"), booted: filepath.Join(b.host.Dir, "booted")},
 		doctor: func(string) []runtime.Finding {
 			return []runtime.Finding{

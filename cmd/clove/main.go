@@ -39,6 +39,7 @@ func main() {
 		open:    openRuntime,
 		dial:    client.Dial,
 		doctor:  runtime.Doctor,
+		own:     os.Executable,
 		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
 		ending:  exitOnSignal,
 	}}

@@ -25,5 +25,10 @@
 // host's namespace. So sendmsg works only on the given descriptors. Their numbers cannot be
 // closed, so they can never become another socket.
 //
-// It refuses to work without new namespaces, as root, or for any process but PID 1.
+// A process that another user than root starts for itself (Own) keeps that user's id and groups, and the
+// host's namespaces and root: to leave them takes root. What it cannot do follows from the filter, which is
+// the same: it opens no file, makes no socket, connects to none, executes nothing, starts no process, and
+// sends no signal but to itself. Its limit of processes stays the user's.
+//
+// It refuses to work without new namespaces, as root, or for any process but PID 1; and Own for root.
 package confine

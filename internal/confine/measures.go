@@ -18,11 +18,12 @@ import (
 type measure struct {
 	name string
 	do   func(p process) error
+	root bool // it takes what root has: a process that is started by another user is left without it
 }
 
 // process is what the program's arguments and the program itself say.
 type process struct {
-	uid       int
+	uid       int    // 0: it keeps its user, who is not root
 	journal   int    // its descriptor; 0: the process ends with its parent
 	fileBytes uint64 // that it may write into a file
 }
@@ -30,34 +31,43 @@ type process struct {
 // measures are in the only order that works. The comments say what depends on the order.
 var measures = []measure{
 	// First: in the host's mount namespace, the measure "root" would detach the host's root.
-	{"namespaces", func(process) error { return newNamespaces() }},
+	{"namespaces", func(process) error { return newNamespaces() }, true},
 	// Before the root changes: it needs /proc. The channel is close-on-exec by now.
-	{"descriptors", func(process) error { return descriptor.CloseInherited(unix.Stderr) }},
-	{"rlimits", func(p process) error { return setRlimits(p.fileBytes) }},
+	{"descriptors", func(process) error { return descriptor.CloseInherited(unix.Stderr) }, false},
+	{"rlimits", func(p process) error { return p.setRlimits() }, false},
 	// Needs CAP_SYS_ADMIN. The later steps need no file.
-	{"root", func(process) error { return emptyRoot() }},
+	{"root", func(process) error { return emptyRoot() }, true},
 	// Needs CAP_SETPCAP, which the change of the user removes.
-	{"bounding set", func(process) error { return dropBounding() }},
+	{"bounding set", func(process) error { return dropBounding() }, true},
 	// Groups before the user: without CAP_SETGID they could not be changed any more.
-	{"groups", func(process) error { return syscall.Setgroups(nil) }},
-	{"gid", func(p process) error { return syscall.Setresgid(p.uid, p.uid, p.uid) }},
-	{"uid", func(p process) error { return syscall.Setresuid(p.uid, p.uid, p.uid) }},
+	{"groups", func(process) error { return syscall.Setgroups(nil) }, true},
+	{"gid", func(p process) error { return syscall.Setresgid(p.uid, p.uid, p.uid) }, true},
+	{"uid", func(p process) error { return syscall.Setresuid(p.uid, p.uid, p.uid) }, true},
 	// The change from id 0 has cleared the permitted and effective sets, but not the
 	// inheritable one.
-	{"capabilities", func(process) error { return dropCapabilities() }},
+	{"capabilities", func(process) error { return dropCapabilities() }, false},
 	// After the change of the user, which resets both (prctl(2)).
-	{"dumpable", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
-	{"parent-death signal", func(p process) error { return p.endWithParent() }},
-	{"no_new_privs", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
+	{"dumpable", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }, false},
+	{"parent-death signal", func(p process) error { return p.endWithParent() }, false},
+	{"no_new_privs", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }, false},
 	// After no_new_privs, without which only CAP_SYS_ADMIN may load a filter (seccomp(2)).
-	{"filter", func(process) error { return install(callFilter(os.Getpid())) }},
+	{"filter", func(process) error { return install(callFilter(os.Getpid())) }, false},
 	// Last: it tests what the measures before it have set.
-	{"probe", func(process) error { return probe() }},
+	{"probe", func(process) error { return probe() }, false},
 }
+
+// Own is the argument of a program that a user other than root starts for itself, in place of an id.
+const Own = "own"
 
 // parse reads a program's arguments: the host's user id, and so the group's, and the descriptor
 // of its journal, if it has one. It refuses to serve where people started the program.
 func parse(arguments []string) (p process, err error) {
+	if len(arguments) == 1 && arguments[0] == Own {
+		if os.Geteuid() == 0 || os.Getuid() == 0 {
+			return p, errors.New("root starts this program with an id")
+		}
+		return p, nil
+	}
 	// Pid 1 proves a new pid namespace, which clove alone makes.
 	if os.Getpid() != 1 || len(arguments) < 1 || len(arguments) > 2 {
 		return p, errors.New("this program is started by clove only")
@@ -89,6 +99,9 @@ func (p process) endWithParent() error {
 // takeRights takes the measures, in their order.
 func takeRights(p process) error {
 	for _, measure := range measures {
+		if measure.root && p.uid == 0 {
+			continue
+		}
 		if err := measure.do(p); err != nil {
 			return fmt.Errorf("cannot harden: %s: %w", measure.name, err)
 		}
@@ -157,7 +170,7 @@ const threadsMax = 64
 
 // setRlimits also raises the soft limit of open files to the hard one: each connection
 // takes several descriptors, and the gate admits no more than it has descriptors for.
-func setRlimits(fileBytes uint64) error {
+func (p process) setRlimits() error {
 	var files unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
 		return err
@@ -170,8 +183,11 @@ func setRlimits(fileBytes uint64) error {
 		value    uint64
 	}{
 		{unix.RLIMIT_NOFILE, files.Max}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_MEMLOCK, 0},
-		{unix.RLIMIT_FSIZE, fileBytes}, {unix.RLIMIT_NPROC, threadsMax}, {unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_FSIZE, p.fileBytes}, {unix.RLIMIT_NPROC, threadsMax}, {unix.RLIMIT_MSGQUEUE, 0},
 	} {
+		if limit.resource == unix.RLIMIT_NPROC && p.uid == 0 {
+			continue // the user has other processes, which count
+		}
 		if err := unix.Setrlimit(limit.resource, &unix.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ var launchSteps = map[string]string{
 	"network": "takes the network namespace: loopback only, for a run with a network also the rules that lead to the gate",
 	"kernel":  "for a run with a grant, a budget or `--agent-socket`: makes its grants and budgets ready, in cloved or, without it, here",
 	"models":  "for a run with `--model`: takes the port of models on its loopback, and has it served",
+	"tools":   "for a tool grant: takes the port of the MCP server, and has it served",
 	"secrets": "for `--secret`: starts the two processes that replace placeholders",
 	"gate":    "for a run with a network or a socket of its own: starts clove-gate and the broker",
 	"rootfs":  "starts the launch thread in a private mount namespace and mounts the agent's root there",

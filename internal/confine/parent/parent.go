@@ -46,26 +46,35 @@ const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | un
 // files as its descriptors from 3 on, the channel first. The caller closes them then. At the
 // end of what it asks for it calls Kill.
 func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
-	return start(executable, id, unix.SIGKILL, nil, files)
+	return start(executable, strconv.FormatUint(uint64(id), 10), namespaces, unix.SIGKILL, nil, files)
 }
+
+// StartOwn is Start for a user other than root: the process keeps the user's id and the host's namespaces, and
+// confines itself as far as that goes.
+func StartOwn(executable string, files ...*os.File) (*Process, error) {
+	return start(executable, own, 0, unix.SIGKILL, nil, files)
+}
+
+// own is the argument that package confine knows as Own.
+const own = "own"
 
 // StartApart is Start for a process that goes on when the one that started it is gone. journal
 // is a file that it keeps open.
 func StartApart(executable string, id uint32, journal *os.File, files ...*os.File) (*Process, error) {
 	at := firstFD + len(files)
-	return start(executable, id, 0, []string{strconv.Itoa(at)}, append(slices.Clone(files), journal))
+	return start(executable, strconv.FormatUint(uint64(id), 10), namespaces, 0, []string{strconv.Itoa(at)}, append(slices.Clone(files), journal))
 }
 
 // firstFD is the descriptor of the first of exec.Cmd.ExtraFiles.
 const firstFD = 3
 
-func start(executable string, id uint32, atEnd syscall.Signal, more []string, files []*os.File) (*Process, error) {
+func start(executable, id string, flags uintptr, atEnd syscall.Signal, more []string, files []*os.File) (*Process, error) {
 	thread, err := nsthread.Start(0)
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{thread: thread, stderr: &head{}}
-	p.command = exec.Command(executable, append([]string{strconv.FormatUint(uint64(id), 10)}, more...)...)
+	p.command = exec.Command(executable, append([]string{id}, more...)...)
 	// Not nil, which would mean clove's own environment. That may hold secrets, and the
 	// process reads what an agent writes.
 	p.command.Env = []string{}
@@ -74,7 +83,7 @@ func start(executable string, id uint32, atEnd syscall.Signal, more []string, fi
 	p.command.ExtraFiles = files
 	// A process group of its own: ctrl-c in a terminal goes to the whole group of clove, and
 	// would end the agent's network before the agent.
-	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: atEnd, Setpgid: true}
+	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: atEnd, Setpgid: true}
 	// On a thread that lives as long as the process: with the thread's end the kernel would
 	// send the parent-death signal.
 	if err := thread.Do(p.command.Start); err != nil {
