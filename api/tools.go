@@ -2,9 +2,56 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
 	"clove.run/clove/tools"
 )
+
+// KeptTool is a tool that a user has added, or one that is built in.
+type KeptTool struct {
+	tools.Definition
+	Owner uint32    `json:"owner"`
+	Added time.Time `json:"added,omitzero" col:"ADDED,age"` // absent: it is built in
+}
+
+// ToolAddParams keeps a tool of the caller's.
+type ToolAddParams struct {
+	Tool tools.Definition `json:"tool"`
+	Keyed
+}
+
+// ToolResult has a tool.
+type ToolResult struct {
+	Tool KeptTool `json:"tool"`
+}
+
+// ToolNameParams names a tool of the caller's.
+type ToolNameParams struct {
+	Tool string `json:"tool"`
+	Keyed
+}
+
+// ToolShowParams names a tool of the caller's, or one that is built in.
+type ToolShowParams struct {
+	Tool string `json:"tool"`
+}
+
+// ToolKeptParams says where the last answer ended.
+type ToolKeptParams struct {
+	After string `json:"after,omitempty"`
+}
+
+// ToolKeptResult has tools, by name.
+type ToolKeptResult struct {
+	Tools []KeptTool `json:"tools"`
+	Next  string     `json:"next,omitempty"` // after of the next part; absent: there is none
+}
+
+// WithAfter returns the parameters with another cursor.
+func (p ToolKeptParams) WithAfter(cursor string) ToolKeptParams { p.After = cursor; return p }
+
+// Part returns the tools.
+func (r ToolKeptResult) Part() ([]KeptTool, string) { return r.Tools, r.Next }
 
 // ToolListParams lists the tools that a run may call.
 type ToolListParams struct {

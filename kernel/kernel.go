@@ -143,7 +143,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Taints: c.Taints, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service(), (&tools.Tools{Ledger: k.Ledger, Grants: k.grants, Places: c.Tools}).Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service(), (&tools.Tools{Ledger: k.Ledger, Grants: k.grants, Places: c.Tools, Read: c.Store.Read}).Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), secrets.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows, approvals.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), secrets.Tables(), tools.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows, approvals.Rows})
 }
 
 // Queued is service.Queued.

@@ -53,7 +53,9 @@ type Definition struct {
 	// argument of the call; there is no shell.
 	Command []string `json:"command,omitempty"`
 	// Timeout bounds a call; 0: DefaultTimeout.
-	Timeout time.Duration `json:"timeout,omitempty"`
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+	// Costs are what a call takes of budgets' own dimensions, beside one of tool_calls.
+	Costs map[string]int64 `json:"costs,omitempty"`
 	// Named says that a grant must have the tool's name: tool:* does not cover it.
 	Named bool `json:"named,omitempty"`
 }

@@ -43,7 +43,7 @@ func table() []command {
 		runCommand(), askCommand(), chatCommand(), agentsCommand(), upCommand(), downCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), traceCommand(), drainCommand(), panicCommand(),
-		diffCommand(), applyCommand(), homeCommand(), grantCommand(), stateCommand(), budgetCommand(), mailCommand(), blobCommand(), nameCommand(), jobsCommand(), queueCommand(), kernelCommand(), modelsCommand(), mcpCommand(), policyCommand(), manifestCommand(), approvalsCommand(), secretCommand(), seccompCommand(), benchCommand(),
+		diffCommand(), applyCommand(), homeCommand(), grantCommand(), stateCommand(), budgetCommand(), mailCommand(), blobCommand(), nameCommand(), jobsCommand(), queueCommand(), kernelCommand(), modelsCommand(), mcpCommand(), policyCommand(), manifestCommand(), approvalsCommand(), secretCommand(), toolCommand(), seccompCommand(), benchCommand(),
 		whyCommand(), renderCommand(), nodeCommand(), doctorCommand(), checkCommand(), gcCommand(), backupCommand(), auditCommand(), apiCommand(), debugCommand(), versionCommand(), completionCommand(),
 		superviseCommand(), guardCommand(), manualCommand(),
 	}

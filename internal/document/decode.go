@@ -110,6 +110,7 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 		switch {
 		case t.Kind() == reflect.Map:
 			inner = t.Elem()
+		case t.Kind() == reflect.Interface: // any value
 		case t.Kind() == reflect.Struct && known[key] == nil:
 			names := slices.Sorted(maps.Keys(known))
 			return nil, r.Wrong(name, at, Meant(key, names, "the keys here are "+strings.Join(names, ", ")), "there is no key %.64q", key)

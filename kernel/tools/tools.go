@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 	"clove.run/clove/tools"
 )
 
@@ -42,6 +43,8 @@ type Tools struct {
 	Ledger Ledger
 	Grants service.Grants
 	Places Places // nil: no tools run here
+	// Read runs a read transaction.
+	Read func(func(*store.KernelTx) error) error
 
 	mu     sync.Mutex // guards flying
 	flying map[agent.ID]int
@@ -52,55 +55,54 @@ func (t *Tools) Service() *service.Service {
 	return service.New("tools").On(
 		service.Read(agents.ToolList, service.Stages[api.ToolListParams]{}, t.list),
 		service.Stream(agents.ToolCall, t.call),
+		service.Write(methods.ToolAdd, service.Stages[api.ToolAddParams]{}, t.add),
+		service.Read(methods.ToolShow, service.Stages[api.ToolShowParams]{}, t.show),
+		service.Read(methods.ToolKept, service.Stages[api.ToolKeptParams]{}, t.kept),
+		service.Write(methods.ToolRemove, service.Stages[api.ToolNameParams]{}, t.remove),
 	)
 }
 
 // partBytes bounds the tools of one answer.
 const partBytes = 32 << 10
 
+// part returns the tools behind a name that fit into an answer, and where the next answer goes on.
+func part(sorted []api.KeptTool, after string) (fit []api.KeptTool, next string) {
+	fit = []api.KeptTool{}
+	size := 0
+	for _, k := range sorted {
+		if k.Name <= after {
+			continue
+		}
+		text, _ := json.Marshal(k) // it was read from JSON
+		if size += len(text); size > partBytes && len(fit) > 0 {
+			return fit, fit[len(fit)-1].Name
+		}
+		fit = append(fit, k)
+	}
+	return fit, ""
+}
+
 // list shows the tools that the run's grants cover.
 func (t *Tools) list(c *service.Call, p api.ToolListParams) (result api.ToolListResult, out service.Outcome, err error) {
 	result.Tools = []tools.Tool{}
-	size := 0
-	for _, d := range all() {
-		if d.Name <= p.After {
-			continue
-		}
-		if _, err := t.Grants.Cover(c, scope(d.Name)); err != nil {
-			continue
-		}
-		text, err := json.Marshal(d.Tool)
-		if err != nil {
-			return result, out, err
-		}
-		if size += len(text); size > partBytes && len(result.Tools) > 0 {
-			result.Next = result.Tools[len(result.Tools)-1].Name
-			break
-		}
-		result.Tools = append(result.Tools, d.Tool)
+	sorted, err := all(c.Tx, c.Run.Owner.UID)
+	if err != nil {
+		return result, out, err
 	}
+	sorted = slices.DeleteFunc(sorted, func(k api.KeptTool) bool {
+		_, err := t.Grants.Cover(c, scope(k.Name))
+		return err != nil
+	})
+	fit, next := part(sorted, p.After)
+	for _, k := range fit {
+		result.Tools = append(result.Tools, k.Tool)
+	}
+	result.Next = next
 	return result, out, nil
-}
-
-// all are the tools, by name.
-func all() []tools.Definition {
-	sorted := slices.Clone(tools.Builtins())
-	slices.SortFunc(sorted, func(a, b tools.Definition) int { return strings.Compare(a.Name, b.Name) })
-	return sorted
 }
 
 // scope is what a grant must cover.
 func scope(tool string) string { return "tool:" + tool }
-
-// find returns a tool.
-func find(name string) (d tools.Definition, err error) {
-	for _, d := range all() {
-		if d.Name == name {
-			return d, nil
-		}
-	}
-	return d, api.Failure(api.CodeNotFound, "tool.list has those that may be called", "no tool %.64q", name)
-}
 
 // callsMost bounds the calls of one run that run at once: each is a process in its sandbox.
 const callsMost = 16
@@ -125,12 +127,42 @@ func (t *Tools) enter(run agent.ID) (leave func(), err error) {
 	}, nil
 }
 
-// one is what a call costs at most.
-var one = budget.Amounts{budget.ToolCalls: 1}
+// costs refuses what no budget counts.
+func costs(own map[string]int64) error {
+	for name, amount := range own {
+		d, err := budget.ParseDimension(name)
+		if err == nil && (!d.Own() || amount < 1) {
+			err = fmt.Errorf("a tool costs at least 1 of a dimension of your own, not %d of %s", amount, name)
+		}
+		if err != nil {
+			return api.Failure(api.CodeParams, "", "costs: %v", err)
+		}
+	}
+	return nil
+}
+
+// amounts are what a call costs.
+func amounts(d tools.Definition) budget.Amounts {
+	all := budget.Amounts{budget.ToolCalls: 1}
+	for name, amount := range d.Costs {
+		all[budget.Dimension(name)] = amount
+	}
+	return all
+}
+
+// defined finds a tool for a call, which has no transaction.
+func (t *Tools) defined(c *service.Call, name string) (d tools.Definition, err error) {
+	readErr := t.Read(func(tx *store.KernelTx) error {
+		k, err := find(tx, c.Run.Owner.UID, name)
+		d = k.Definition
+		return err
+	})
+	return d, readErr
+}
 
 // call is one call. Its refusal by the ledger is in the audit log already.
 func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCallResult, out service.Outcome, err error) {
-	d, err := find(p.Tool)
+	d, err := t.defined(c, p.Tool)
 	if err != nil {
 		return result, out, err
 	}
@@ -149,7 +181,7 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 		return result, out, err
 	}
 	defer leave()
-	s := ledger.Spending{Service: Name, Method: agents.ToolCall.Name, What: scope(d.Name), Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }}
+	s := ledger.Spending{Service: Name, Method: agents.ToolCall.Name, What: scope(d.Name), Fit: func(budget.Left) (budget.Amounts, error) { return amounts(d), nil }}
 	if !c.Agent {
 		s.User = &c.UID
 	}
@@ -160,19 +192,19 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	began := time.Now()
 	ran, err := t.run(c, d, p, timeout, &result)
 	result.DurationMS = time.Since(began).Milliseconds()
-	used := one
+	used := amounts(d)
 	if !ran {
 		used = nil
 	}
 	out.Recorded = true // the settlement is its record
-	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: one})
+	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: amounts(d)})
 	t.Ledger.Called(c.Run.Spec.ID, agent.RunToolCalled, result.Call, detail(d.Name, result, err))
 	return result, out, cmp.Or(err, settled)
 }
 
 // timeoutOf is how long a call may take.
 func timeoutOf(d tools.Definition, ms int64) (time.Duration, error) {
-	most := cmp.Or(d.Timeout, tools.DefaultTimeout)
+	most := d.MostTime()
 	if ms < 0 || ms > most.Milliseconds() {
 		return 0, api.Failure(api.CodeParams, fmt.Sprintf("give 1 to %d, or leave it out", most.Milliseconds()), "a call of %s cannot take %d ms", d.Name, ms)
 	}
