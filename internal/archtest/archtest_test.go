@@ -90,7 +90,7 @@ var mayImport = []struct {
 	{"kernel", []string{"agent", "api", "api/agents", "api/methods", "audit", "kernel/apply", "kernel/approvals", "kernel/blob", "kernel/blobs", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/events", "kernel/grant", "kernel/grants", "kernel/handoff", "kernel/jobs", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/names", "kernel/records", "kernel/secrets", "kernel/service", "kernel/spawn", "kernel/starts", "kernel/state", "store"}, "lists the services and hands them to each other; knows no sandbox"},
 	{"kernel/channel", []string{"api", "internal/packet"}, "what two processes say is values and one connection"},
 	{"kernel/socket", []string{"api", "api/agents", "kernel/channel", "internal/rpc"}, "the side that may be taken over decides nothing"},
-	{"api", []string{"agent", "secrets"}, "a contract is values"},
+	{"api", []string{"agent", "secrets", "tools"}, "a contract is values"},
 	{"api/agents", []string{"api"}, "rows are values; what decodes an agent's bytes imports these alone"},
 	{"api/methods", []string{"api", "api/agents"}, "rows are values"},
 	{"api/contract", []string{"api", "api/methods"}, "compares tables, and calls nothing"},
@@ -99,7 +99,7 @@ var mayImport = []struct {
 	{"loop/conversation", []string{"loop/model"}, "a file of messages"},
 	{"loop/model", nil, "a client of two published formats"},
 	{"loop/order", nil, "clove and its loop share the words alone"},
-	{"loop/tools", []string{"loop/model"}, "processes and files, no protection"},
+	{"loop/tools", []string{"loop/model", "tools/builtin"}, "processes and files, no protection; its files are those of clove-tool"},
 	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},
 	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
 	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "secrets", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
@@ -135,6 +135,11 @@ var mayImport = []struct {
 	{"oci/guard", []string{"agent", "api", "api/methods", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/resolve", "policies/host", "internal/creates"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
+	{"tools", nil, "types, a table and templates: every part of it, and every side, imports it"},
+	{"tools/link", nil, "messages are values"},
+	{"tools/schema", []string{"tools"}, "bytes to an answer, with the bounds of the types"},
+	{"tools/builtin", []string{"tools", "internal/gitdir"}, "runs inside with the agent's rights, and knows nothing of clove but which settings of git name no program"},
+	{"cmd/clove-tool", []string{"tools", "tools/builtin", "tools/schema"}, "the program inside has nothing of clove's but the tools"},
 	{"sdk", nil, "tests of clients in other languages"},
 	{"internal/atomicfile", nil, "a leaf"},
 	{"internal/beneath", nil, "a leaf"},
@@ -159,7 +164,7 @@ var mayImport = []struct {
 	{"internal/fanotify", nil, "a leaf"},
 	{"internal/generate", []string{"api", "api/agents", "api/methods", "policies", "policies/resolve"}, "rows to text; with the standard level as a value"},
 	{"internal/gitdir", []string{"internal/beneath"}, "it reads files, and starts no git"},
-	{"internal/gitpull", []string{"internal/nsthread"}, "objects are read from whatever has them"},
+	{"internal/gitpull", []string{"internal/gitdir", "internal/nsthread"}, "objects are read from whatever has them"},
 	{"internal/homedir", []string{"internal/beneath"}, "looks at files, with the rights of the calling thread"},
 	{"internal/initproto", []string{"internal/passfd", "internal/rlimits"}, "a protocol is values and one connection"},
 	{"internal/lasting", nil, "a leaf"},
@@ -200,6 +205,7 @@ var owners = []struct {
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"github.com/seccomp/libseccomp-golang", "seccomp", "names, numbers and programs of filters come from one place"},
+	{"github.com/google/jsonschema-go", "tools/schema", "schemas are compiled and checked behind bounds of one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"gonum.org/v1/gonum", "bench/stats", "statistics have one place"},
 	{"golang.org/x/crypto", "secrets/sshkey", "keys of ssh are read, and used, in one place"},
@@ -302,7 +308,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-tool", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

@@ -48,14 +48,18 @@ var explosions = []struct{ name, schema, arguments string }{
 	{"long texts in reasons", `{"anyOf":[` + repeated(1500, `{"type":"null"}`) + `]}`, `["` + strings.Repeat("x", 40_000) + `"]`},
 }
 
-// quick is more than each takes here, and less than the library alone needs for it.
-const quick = 2 * time.Second
+// quick is more than each takes here; the library alone does not end within unending.
+const (
+	quick    = 5 * time.Second
+	unending = time.Second
+)
 
 func TestSchemasDoNotExplode(t *testing.T) {
 	if name := os.Getenv("CLOVE_TEST_EXPLODE"); name != "" {
 		explode(name)
 		return
 	}
+	t.Parallel()
 	for _, e := range explosions {
 		began := time.Now()
 		s, err := Compile(json.RawMessage(e.schema))
@@ -69,7 +73,7 @@ func TestSchemasDoNotExplode(t *testing.T) {
 			continue // bounded, too, but the library alone comes to an end
 		}
 		if control(t, e.name) {
-			t.Errorf("control of %s: the library alone is as quick", e.name)
+			t.Errorf("control of %s: the library alone comes to an end, too", e.name)
 		}
 	}
 }
@@ -78,7 +82,7 @@ func TestSchemasDoNotExplode(t *testing.T) {
 // a bound on its memory.
 func control(t *testing.T, name string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), quick)
+	ctx, cancel := context.WithTimeout(context.Background(), unending)
 	defer cancel()
 	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
 	done := filepath.Join(t.TempDir(), "done")

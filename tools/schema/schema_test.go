@@ -77,10 +77,9 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		`3`:                             "neither an object",
 		`{"properties":3}`:              "properties has no schemas",
 		`{"type":3}`:                    "type",
-		`{"type":"strin"}`:              "",
 		`{"pattern":"("}`:               "pattern",
 		`{"pattern":"(?=a)"}`:           "pattern",
-		`{"patternProperties":{"[":1}}`: "",
+		`{"patternProperties":{"[":1}}`: "neither",
 		`{"$schema":"http://json-schema.org/draft-04/schema#"}`:       "$schema",
 		`{"$ref":"http://127.0.0.1:1/x"}`:                             "nothing is loaded",
 		`{"$ref":"file:///etc/passwd"}`:                               "nothing is loaded",
@@ -95,9 +94,6 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		`{"allOf":[` + strings.Repeat(`{"pattern":"(b?){999}"},`, 100) + `true]}`: "patterns are too large",
 	} {
 		_, err := Compile(json.RawMessage(text))
-		if err == nil && want == "" && strings.Contains(text, "strin") {
-			continue // an unknown type fits nothing
-		}
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 600 {
 			t.Errorf("%.100s: %v", text, err)
 		}
