@@ -26,6 +26,7 @@ var parts = []struct {
 	{"Services that agents share", []string{"kernel"}},
 	{"Secrets", []string{"secrets"}},
 	{"Models", []string{"models"}},
+	{"Tools", []string{"tools"}},
 	{"clove's own agent", []string{"loop"}},
 	{"The daemon and its clients", []string{"api", "daemon", "client", "sdk"}},
 	{"Benchmarks of agents", []string{"bench"}},
