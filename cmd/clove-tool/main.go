@@ -107,20 +107,17 @@ func check(o tools.Order) error {
 	return s.Check(o.Arguments)
 }
 
-// fit is a result of at most so many bytes, with what is left out in its last line.
+// fit is a result of at most so many bytes, with what is left out in its last line, if that has room.
 func fit(result string, most int) string {
-	if text := builtin.Cut(result, most); len(text) <= most {
-		return text
+	const line = 64 // bytes, at least as long as it
+	result = strings.ToValidUTF8(result, "\uFFFD")
+	switch {
+	case len(result) <= most:
+		return result
+	case most <= line:
+		return strings.ToValidUTF8(result[:most], "")
 	}
-	return truncated(builtin.Cut(result, max(0, most-notes/8)), most)
-}
-
-// truncated is for results that have no room for the line.
-func truncated(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
+	return builtin.Cut(result, most-line)
 }
 
 func fail(stderr io.Writer, status int, err error) int {

@@ -99,7 +99,7 @@ var mayImport = []struct {
 	{"loop/conversation", []string{"loop/model"}, "a file of messages"},
 	{"loop/model", nil, "a client of two published formats"},
 	{"loop/order", nil, "clove and its loop share the words alone"},
-	{"loop/tools", []string{"loop/model", "tools/builtin"}, "processes and files, no protection"},
+	{"loop/tools", []string{"loop/model", "tools/builtin"}, "processes and files, no protection; its files are those of clove-tool"},
 	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},
 	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
 	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "secrets", "internal/confine/keep", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
@@ -147,6 +147,11 @@ var mayImport = []struct {
 	{"oci/guard", []string{"agent", "api", "api/methods", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/resolve", "policies/host", "internal/creates"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
+	{"tools", nil, "types, a table and templates: every part of it, and every side, imports it"},
+	{"tools/link", nil, "messages are values"},
+	{"tools/schema", []string{"tools"}, "bytes to an answer, with the bounds of the types"},
+	{"tools/builtin", []string{"tools", "internal/gitdir"}, "runs inside with the agent's rights, and knows nothing of clove but which settings of git name no program"},
+	{"cmd/clove-tool", []string{"tools", "tools/builtin", "tools/schema"}, "the program inside has nothing of clove's but the tools"},
 	{"sdk", nil, "tests of clients in other languages"},
 	{"internal/atomicfile", nil, "a leaf"},
 	{"internal/beneath", nil, "a leaf"},
@@ -214,6 +219,7 @@ var owners = []struct {
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"github.com/seccomp/libseccomp-golang", "seccomp", "names, numbers and programs of filters come from one place"},
+	{"github.com/google/jsonschema-go", "tools/schema", "schemas are compiled and checked behind bounds of one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"gonum.org/v1/gonum", "bench/stats", "statistics have one place"},
 	{"golang.org/x/crypto", "secrets/sshkey", "keys of ssh are read, and used, in one place"},
@@ -317,7 +323,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-mcp", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-mcp", false}, {"cmd/clove-models", false}, {"cmd/clove-swap", false}, {"cmd/clove-tool", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

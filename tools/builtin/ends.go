@@ -31,6 +31,12 @@ func (e *Ends) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// shrink keeps less of what was written.
+func (e *Ends) shrink(most int) {
+	e.tail = e.tail[max(0, len(e.tail)-e.Most/2):] // what Text has of it
+	e.head, e.Most = e.head[:min(len(e.head), most/2)], most
+}
+
 // Left is how many bytes are left out.
 func (e *Ends) Left() int {
 	return max(0, e.all-len(e.head)-min(len(e.tail), e.Most/2))

@@ -197,7 +197,7 @@ func (r *FetchResult) shorten(excess int) bool {
 	if r.Body == "" {
 		return false
 	}
-	left := min(len(r.Body)*7/8, max(0, len(r.Body)-excess))
+	left := min(len(r.Body)*7/8, max(len(r.Body)-excess, len(r.Body)/8)) // JSON may be longer than the text
 	if r.Encoding == "base64" {
 		left -= left % 4
 	}

@@ -33,7 +33,7 @@ type GitArguments struct {
 // operation is a subcommand of git's that only reads.
 type operation struct {
 	command []string // with what it always gets
-	options []string // that a call may have; one with = or # at its end takes a plain value, or a number
+	options []string // that a call may have; one with = or * at its end takes a plain value, one with # a number
 	ref     bool     // it takes one
 	path    bool
 }
@@ -42,10 +42,10 @@ type operation struct {
 var safe = []string{"--no-ext-diff", "--no-textconv", "--no-color"}
 
 var differences = []string{"--stat", "--shortstat", "--numstat", "--name-only", "--name-status", "--summary", "--patch", "-p", "--no-patch", "-s", "-U#", "--unified=#", "-w", "-b",
-	"--ignore-all-space", "--ignore-blank-lines", "--word-diff", "--minimal", "--histogram", "--patience", "-M", "-C", "--find-renames", "--function-context", "-W", "--diff-filter=", "-R", "--raw", "--full-index", "--binary", "-S=", "-G="}
+	"--ignore-all-space", "--ignore-blank-lines", "--word-diff", "--minimal", "--histogram", "--patience", "-M", "-C", "--find-renames", "--function-context", "-W", "--diff-filter=", "-R", "--raw", "--full-index", "--binary", "-S*", "-G*"}
 
 var history = []string{"-n#", "--max-count=#", "--skip=#", "-#", "--oneline", "--graph", "--all", "--branches", "--tags", "--decorate", "--reverse", "--first-parent", "--merges", "--no-merges", "--follow",
-	"--since=", "--until=", "--after=", "--before=", "--author=", "--committer=", "--grep=", "-i", "--abbrev-commit", "--date=", "--topo-order", "--date-order", "--full-history", "--no-decorate", "-L="}
+	"--since=", "--until=", "--after=", "--before=", "--author=", "--committer=", "--grep=", "-i", "--abbrev-commit", "--date=", "--topo-order", "--date-order", "--full-history", "--no-decorate", "-L*"}
 
 // formats are those of commits. Others could have %G, which has git run gpg.
 var formats = []string{"--format=oneline", "--format=short", "--format=medium", "--format=full", "--format=fuller", "--format=reference", "--format=raw"}
@@ -56,7 +56,7 @@ var operations = map[string]operation{
 	"diff":      {slices.Concat([]string{"diff", "--ignore-submodules=all"}, safe), slices.Concat(differences, []string{"--cached", "--staged", "--merge-base"}), true, true},
 	"show":      {slices.Concat([]string{"show", "--no-show-signature", "--ignore-submodules=all"}, safe), slices.Concat(differences, formats, []string{"--oneline", "--abbrev-commit", "--date="}), true, true},
 	"branch":    {[]string{"branch", "--list", "--no-color", "--no-column"}, []string{"-a", "--all", "-r", "--remotes", "-v", "-vv", "--verbose", "--contains=", "--merged=", "--no-merged=", "--show-current", "--sort="}, false, false},
-	"blame":     {[]string{"blame", "--no-textconv"}, []string{"-L=", "-w", "-M", "-C", "-l", "-s", "-e", "--show-email", "--porcelain", "--date=", "--since="}, true, true},
+	"blame":     {[]string{"blame", "--no-textconv"}, []string{"-L*", "-w", "-M", "-C", "-l", "-s", "-e", "--show-email", "--porcelain", "--date=", "--since="}, true, true},
 	"ls_files":  {[]string{"ls-files"}, []string{"--cached", "-c", "--others", "-o", "--modified", "-m", "--deleted", "-d", "--stage", "-s", "--exclude-standard", "--ignored", "-i", "--unmerged", "-u", "-z", "--eol"}, false, true},
 	"rev_parse": {[]string{"rev-parse"}, []string{"--verify", "--short", "--short=#", "--abbrev-ref", "--symbolic-full-name", "--show-prefix", "--is-bare-repository", "--all", "--branches", "--tags", "--quiet"}, true, false},
 }
@@ -77,15 +77,11 @@ func (o operation) allowed(option string) bool {
 		if value, is := strings.CutPrefix(option, name); counted && is {
 			return isNumber(value)
 		}
-		name, valued := strings.CutSuffix(known, "=")
-		if !valued {
+		name, attached := strings.CutSuffix(known, "*")
+		if !attached && !strings.HasSuffix(known, "=") {
 			return option == known
 		}
-		if !strings.HasPrefix(name, "--") { // -Svalue
-			value, is := strings.CutPrefix(option, name)
-			return is && plain(value)
-		}
-		value, is := strings.CutPrefix(option, known)
+		value, is := strings.CutPrefix(option, name)
 		return is && plain(value)
 	})
 }
@@ -99,7 +95,7 @@ func (a GitArguments) line() ([]string, error) {
 	line := slices.Clone(o.command)
 	for _, option := range a.Args {
 		if !o.allowed(option) {
-			return nil, invalid("args: %.100q is not allowed for %s; allowed are %s, where # stands for a number, and = is followed by a value", option, a.Op, strings.Join(o.options, " "))
+			return nil, invalid("args: %.100q is not allowed for %s; allowed are %s, where # stands for a number, * for a value, and a value follows =", option, a.Op, strings.Join(o.options, " "))
 		}
 		line = append(line, option)
 	}

@@ -53,7 +53,7 @@ func TestGitLooks(t *testing.T) {
 		{GitArguments{Op: "diff"}, "+four"},
 		{GitArguments{Op: "diff", Ref: "main~1..main", Args: []string{"-U0"}}, "+three"},
 		{GitArguments{Op: "show", Ref: "HEAD:d/b.txt"}, "two\n"},
-		{GitArguments{Op: "blame", Path: "a.txt", Args: []string{"-L=1,1"}}, "one"},
+		{GitArguments{Op: "blame", Path: "a.txt", Args: []string{"-L1,1"}}, "one"},
 		{GitArguments{Op: "ls_files", Repo: "d"}, "b.txt\n"},
 		{GitArguments{Op: "branch", Args: []string{"-v"}}, "* main"},
 		{GitArguments{Op: "rev_parse", Args: []string{"--abbrev-ref"}, Ref: "HEAD"}, "main\n"},
@@ -140,10 +140,10 @@ var poisons = []poison{
 	{"submodule", `git init -q sub; (cd sub; echo x >x; git add x; git commit -qm x; git config core.fsmonitor PAYLOAD); git -c advice.addEmbeddedRepo=false add sub`, `git status`, GitArguments{Op: "status"}, ""},
 	{"submodule in diff", `git init -q sub; (cd sub; echo x >x; git add x; git commit -qm x; git config core.fsmonitor PAYLOAD); git -c advice.addEmbeddedRepo=false add sub; git config diff.submodule diff`, `git diff`, GitArguments{Op: "diff"}, ""},
 	{"a folder that is a repository", `cp -r .git bare; mkdir bare/tree; printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = PAYLOAD\n\tbare = false\n\tworktree = tree\n' >bare/config`, `cd bare; git status`, GitArguments{Op: "status", Repo: "bare"}, ""},
-	{"settings of the user", `printf '[core]\n\tfsmonitor = PAYLOAD\n' >.gitconfig`, `git status`, GitArguments{Op: "status"}, "HOME=DIR"},
+	{"settings of the user", `printf '[core]\n\tfsmonitor = PAYLOAD\n' >.gitconfig`, `git status`, GitArguments{Op: "status"}, "HOME=FOLDER"},
 	{"environment: external diff", ``, `git diff`, GitArguments{Op: "diff"}, "GIT_EXTERNAL_DIFF=PAYLOAD"},
 	{"environment: settings", ``, `git status`, GitArguments{Op: "status"}, `GIT_CONFIG_PARAMETERS='core.fsmonitor'='PAYLOAD'`},
-	{"environment: another directory", `cp -r .git other; git --git-dir=other config core.fsmonitor PAYLOAD`, `git status`, GitArguments{Op: "status"}, "GIT_DIR=DIR/other"},
+	{"environment: another directory", `cp -r .git other; git --git-dir=other config core.fsmonitor PAYLOAD`, `git status`, GitArguments{Op: "status"}, "GIT_DIR=FOLDER/other"},
 }
 
 // A repository names programs in all these ways. Plain git runs them, the tool does not.
@@ -153,10 +153,10 @@ func TestAPoisonedRepositoryRunsNothing(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			dir := t.TempDir()
 			mark, payload := filepath.Join(t.TempDir(), "ran"), filepath.Join(t.TempDir(), "payload")
-			if err := os.WriteFile(payload, []byte("#!/bin/sh\n: >"+mark+"\ncat 2>/dev/null\n"), 0o700); err != nil {
+			if err := os.WriteFile(payload, []byte("#!/bin/sh\n: >"+mark+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			fill := strings.NewReplacer("PAYLOAD", payload, "DIR", dir).Replace
+			fill := strings.NewReplacer("PAYLOAD", payload, "FOLDER", dir).Replace
 			shell(t, dir, newRepository+"\n"+fill(p.script))
 			if name, value, set := strings.Cut(fill(p.env), "="); set {
 				t.Setenv(name, value)

@@ -122,23 +122,21 @@ func (b *Box) Exec(ctx context.Context, a ExecArguments) (string, error) {
 	}
 	r := ExecResult{ExitCode: c.ProcessState.ExitCode(), Stdout: stdout.Text(), Stderr: stderr.Text(), StdoutTruncated: stdout.Left() > 0, StderrTruncated: stderr.Left() > 0,
 		TimedOut: timed.Err() != nil, Duration: math.Round(time.Since(began).Seconds()*1000) / 1000}
-	return b.encode(&r, r.shorten)
+	return b.encode(&r, func(excess int) bool { return r.shorten(stdout, stderr, excess) })
 }
 
 // shorten leaves more of the longer stream out.
-func (r *ExecResult) shorten(excess int) bool {
-	longer, flag := &r.Stdout, &r.StdoutTruncated
+func (r *ExecResult) shorten(stdout, stderr *Ends, excess int) bool {
+	longer, text, flag := stdout, &r.Stdout, &r.StdoutTruncated
 	if len(r.Stderr) > len(r.Stdout) {
-		longer, flag = &r.Stderr, &r.StderrTruncated
+		longer, text, flag = stderr, &r.Stderr, &r.StderrTruncated
 	}
-	if len(*longer) < 64 { // the line on what is left out would be as long
-		short := *longer != ""
-		*longer, *flag = "", *flag || short
-		return short
+	kept := min(longer.Most, longer.all)
+	if kept == 0 {
+		return false
 	}
-	kept := &Ends{Most: min(len(*longer)*3/4, max(len(*longer)-excess-64, 0))}
-	_, _ = kept.Write([]byte(*longer))
-	*longer, *flag = kept.Text(), true
+	longer.shrink(min(kept*3/4, max(kept-excess, kept/8)))
+	*text, *flag = longer.Text(), true
 	return true
 }
 
