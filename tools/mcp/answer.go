@@ -12,6 +12,7 @@ import (
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	most    time.Duration // of writing a part
 
 	mu    sync.Mutex // guards the following, and is held while something is written
 	ended bool
@@ -19,8 +20,8 @@ type answer struct {
 	quiet bool        // there are no more
 }
 
-func newAnswer(w http.ResponseWriter) *answer {
-	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
+func newAnswer(w http.ResponseWriter, most time.Duration) *answer {
+	return &answer{ResponseWriter: w, control: http.NewResponseController(w), most: most}
 }
 
 // Unwrap is for http.ResponseController.
@@ -38,7 +39,7 @@ func (a *answer) Write(part []byte) (int, error) {
 	if a.ended {
 		return 0, net.ErrClosed
 	}
-	_ = a.control.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = a.control.SetWriteDeadline(time.Now().Add(a.most))
 	return a.ResponseWriter.Write(part)
 }
 

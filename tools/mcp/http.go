@@ -118,7 +118,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send one message in a request", http.StatusBadRequest)
 		return
 	}
-	out := newAnswer(w)
+	out := newAnswer(w, h.times.write)
 	number, end := h.admit(client{ctx: r.Context(), out: out})
 	defer end()
 	r.Header.Set(clientHeader, number)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
@@ -29,7 +30,8 @@ func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
 		return nil, err
 	}
 	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
-		func() { d.cancel(func(r *request) bool { return r.endless }) })
+		func() { d.cancel(func(r *request) bool { return r.endless }) },
+		func() { _ = to.SetWriteDeadline(time.Now().Add(d.times.write)) }) // a file has none, and needs none
 	session, err := d.server(nil).Connect(context.Background(), conn, nil)
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), to.Close())
@@ -88,6 +90,7 @@ func (p *pipes) watch() {
 
 func (p *pipes) close() {
 	p.door.close()
+	_ = p.conn.Close() // before: the client may not read
 	_ = p.session.Close()
 	<-p.ended
 }
