@@ -82,7 +82,7 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 
 .PHONY: root
 root: ## tests that need root, on this machine (RUN=Pattern for some, LONG=1 for the whole of each)
-	@integration/install.sh build test engines runc libraries $(if $(LONG),agents browser)
+	@integration/install.sh build test engines runc libraries mcp $(if $(LONG),agents browser)
 	@$(MAKE) --no-print-directory tests
 	@$(if $(LONG),RACE=1 integration/prebuild.sh)
 	@integration/lane.sh root
@@ -102,7 +102,7 @@ vm: ## every root test in that virtual machine: two hours without KVM (RUN=Patte
 
 .PHONY: flaky
 flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy processors and a busy disk: how often each fails
-	@integration/install.sh build test engines runc libraries agents browser
+	@integration/install.sh build test engines runc libraries mcp agents browser
 	@$(MAKE) --no-print-directory tests
 	@integration/flaky.sh
 

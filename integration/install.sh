@@ -126,7 +126,7 @@ install_runc() {
 	done
 }
 
-# install_clients GROUP installs the clients of models that the tests run, the compiler of TypeScript, and the gateway of
+# install_clients GROUP installs the clients of models and of MCP that the tests run, the compiler of TypeScript, and the gateway of
 # the benchmark, as the lock below integration/clients names them, into build/clients. The programs bring their own Node.js,
 # which Debian's would be too old for; npm is what the machine has.
 install_clients() {
@@ -177,7 +177,7 @@ main() {
 	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
 	for group; do
 		case $group in
-		runc | libraries | agents | gateway | types) built+=("$group") ;;
+		runc | libraries | mcp | agents | gateway | types) built+=("$group") ;;
 		deb | test)
 			of_packages+=("$group")
 			built+=("$group")

@@ -25,7 +25,7 @@ trap stop EXIT
 # can: the packages that are installed beside them are for the tests.
 build() {
 	local more installing status=0
-	more=(lint test engines vm deb runc libraries types)
+	more=(lint test engines vm deb runc libraries mcp types)
 	if long; then more+=(agents browser); fi
 	integration/install.sh build || return 1
 	integration/install.sh "${more[@]}" &

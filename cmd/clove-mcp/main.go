@@ -28,6 +28,9 @@ func main() {
 // flight any more.
 func run(arguments []string) error {
 	debug.SetMemoryLimit(memoryBytes)
+	// The library of MCP makes a large buffer for each message that it reads, which with the small heap of
+	// this process would mean a collection for every few.
+	debug.SetGCPercent(400)
 	entered, err := confine.Enter(arguments, confine.Options{})
 	if err != nil {
 		return err

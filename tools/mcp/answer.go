@@ -12,13 +12,16 @@ import (
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	most    time.Duration // of writing a part
 
-	mu    sync.Mutex // held while something is written
+	mu    sync.Mutex // guards the following, and is held while something is written
 	ended bool
+	timer *time.Timer // of the next comment
+	quiet bool        // there are no more
 }
 
-func newAnswer(w http.ResponseWriter) *answer {
-	return &answer{ResponseWriter: w, control: http.NewResponseController(w)}
+func newAnswer(w http.ResponseWriter, most time.Duration) *answer {
+	return &answer{ResponseWriter: w, control: http.NewResponseController(w), most: most}
 }
 
 // Unwrap is for http.ResponseController.
@@ -36,7 +39,7 @@ func (a *answer) Write(part []byte) (int, error) {
 	if a.ended {
 		return 0, net.ErrClosed
 	}
-	_ = a.control.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = a.control.SetWriteDeadline(time.Now().Add(a.most))
 	return a.ResponseWriter.Write(part)
 }
 
@@ -61,20 +64,23 @@ func (a *answer) end() {
 // sends nothing, also no header, and one that has gone is noticed. It is for a request whose handling has begun:
 // the headers are set then.
 func (a *answer) keepAlive(every time.Duration) (stop func()) {
-	ended := make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ended:
-				return
-			case <-ticker.C:
-				if _, err := io.WriteString(a, ": it goes on\n\n"); err != nil || a.FlushError() != nil {
-					return
-				}
-			}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.quiet = false
+	a.timer = time.AfterFunc(every, func() {
+		if _, err := io.WriteString(a, ": it goes on\n\n"); err != nil || a.FlushError() != nil {
+			return
 		}
-	}()
-	return func() { close(ended) }
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !a.quiet {
+			a.timer.Reset(every)
+		}
+	})
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.quiet = true
+		a.timer.Stop()
+	}
 }

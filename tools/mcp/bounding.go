@@ -13,7 +13,8 @@ import (
 type bounding struct {
 	transport sdk.Transport
 	sdk.Connection
-	over func() // nothing more comes
+	over  func() // nothing more comes
+	hurry func() // bounds the time for writing
 
 	mu      sync.Mutex          // guards the following
 	open    map[jsonrpc.ID]bool // requests
@@ -22,8 +23,8 @@ type bounding struct {
 	rests   sync.Cond // open is empty, or closed
 }
 
-func newBounding(t sdk.Transport, over func()) *bounding {
-	b := &bounding{transport: t, over: over, open: map[jsonrpc.ID]bool{}}
+func newBounding(t sdk.Transport, over, hurry func()) *bounding {
+	b := &bounding{transport: t, over: over, hurry: hurry, open: map[jsonrpc.ID]bool{}}
 	b.rests.L = &b.mu
 	return b
 }
@@ -64,7 +65,13 @@ func (b *bounding) enter(id jsonrpc.ID) bool {
 	return true
 }
 
+// Write waits for a client that reads slowly, but for the last answers.
 func (b *bounding) Write(ctx context.Context, m jsonrpc.Message) error {
+	b.mu.Lock()
+	if b.leaving {
+		b.hurry()
+	}
+	b.mu.Unlock()
 	err := b.Connection.Write(ctx, m)
 	if response, is := m.(*jsonrpc.Response); is {
 		b.mu.Lock()
@@ -96,6 +103,7 @@ func (b *bounding) rest() {
 func (b *bounding) drain() {
 	b.mu.Lock()
 	b.leaving = true
+	b.hurry()
 	b.mu.Unlock()
 	b.rest()
 }

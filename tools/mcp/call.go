@@ -91,20 +91,27 @@ func (d *door) shownResult(ctx context.Context, r *sdk.CallToolRequest, result a
 	if result.Left > 0 {
 		shown.Content = append(shown.Content, &sdk.TextContent{Text: fmt.Sprintf("[%d more bytes of the result were dropped]", result.Left)})
 	}
-	if result.Failed || !d.structured(ctx, r.Params.Name) {
+	if result.Failed {
 		return shown
 	}
-	value := json.RawMessage(result.Text)
-	object := bytes.HasPrefix(bytes.TrimSpace(value), []byte("{"))
+	of := d.shape(ctx, r.Params.Name)
+	if of == plain || of == value && r.ProtocolVersion() < stateless {
+		return shown
+	}
+	text := []byte(result.Text)
 	switch {
 	case result.Blob != nil || result.Left > 0:
-		shown.IsError = true
-		shown.Content = append(shown.Content, &sdk.TextContent{Text: "the result is too long for one of the tool's schema"})
-	case !json.Valid(value) || !object && r.ProtocolVersion() < stateless:
-		shown.IsError = true
-		shown.Content = append(shown.Content, &sdk.TextContent{Text: "the result is not of the tool's schema"})
-	default:
-		shown.StructuredContent = value
+		return notOf(shown, "the result is too long for one of the tool's schema")
+	case !json.Valid(text) || of == object && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
+		return notOf(shown, "the result is not of the tool's schema")
 	}
+	shown.StructuredContent = json.RawMessage(text)
+	return shown
+}
+
+// notOf is a result that has not what its tool promises.
+func notOf(shown *sdk.CallToolResult, why string) *sdk.CallToolResult {
+	shown.IsError = true
+	shown.Content = append(shown.Content, &sdk.TextContent{Text: why})
 	return shown
 }

@@ -31,7 +31,7 @@ type door struct {
 	last    uint64
 	flying  map[uint64]*request
 	clients map[string]client // requests over HTTP, by the number that the handler gave them
-	results map[string]bool   // by the name of a tool that was listed: it has a schema of its result
+	results map[string]shape  // by the name of a tool that was listed
 }
 
 // client has sent a request over HTTP.
@@ -54,7 +54,7 @@ func newDoor(of link.Serve, calls *os.File, t times) (*door, error) {
 	}
 	conn := &channel.Conn{Conn: taken}
 	d := &door{Serve: of, conn: conn, caller: channel.NewCaller(conn), times: t,
-		flying: map[uint64]*request{}, clients: map[string]client{}, results: map[string]bool{}}
+		flying: map[uint64]*request{}, clients: map[string]client{}, results: map[string]shape{}}
 	d.leaving, d.leave = context.WithCancel(context.Background())
 	go func() { _ = d.caller.Receive() }() // ends with close; calls are refused then
 	return d, nil
@@ -98,17 +98,17 @@ func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListToolsRequest:
 			return d.listTools(ctx, r)
 		case *sdk.CallToolRequest:
-			any := *r.Params
-			any.Name = anything
-			return next(context.WithValue(ctx, original{}, r), method, &sdk.CallToolRequest{Session: r.Session, Params: &any, Extra: r.Extra})
+			params := *r.Params
+			params.Name = anything
+			return next(context.WithValue(ctx, original{}, r), method, &sdk.CallToolRequest{Session: r.Session, Params: &params, Extra: r.Extra})
 		case *sdk.ListResourcesRequest:
 			return d.listResources(ctx)
 		case *sdk.ListResourceTemplatesRequest:
 			return d.listTemplates()
 		case *sdk.ReadResourceRequest:
-			any := *r.Params
-			any.URI = anything
-			return next(context.WithValue(ctx, original{}, r), method, &sdk.ReadResourceRequest{Session: r.Session, Params: &any, Extra: r.Extra})
+			params := *r.Params
+			params.URI = anything
+			return next(context.WithValue(ctx, original{}, r), method, &sdk.ReadResourceRequest{Session: r.Session, Params: &params, Extra: r.Extra})
 		case *sdk.SubscriptionsListenRequest:
 			defer context.AfterFunc(d.leaving, cancel)() // it has no other end
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -205,6 +206,13 @@ func (r *rig) handler() http.Handler {
 	}
 	r.t.Fatal("nothing is served")
 	return nil
+}
+
+// names are what is served.
+func (s *Server) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.served))
 }
 
 // rename gives the first tool another name.

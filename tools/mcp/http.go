@@ -25,6 +25,7 @@ const clientHeader = "Clove-Client"
 type handler struct {
 	*door
 	server   *http.Server
+	listener net.Listener
 	requests chan struct{} // places
 	all      *bounded.Bytes
 	own      *bounded.Bytes
@@ -33,14 +34,14 @@ type handler struct {
 	older    http.Handler // of the revisions that have sessions
 }
 
-// listen begins to serve at a listener.
+// listen makes what serves a listener.
 func (s *Server) listen(d *door, file *os.File) (served, error) {
 	listener, err := net.FileListener(file)
 	file.Close()
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{door: d, requests: make(chan struct{}, maxRequests), all: s.bodies, own: bounded.NewBytes(maxOwnBodies), sessions: newSessions()}
+	h := &handler{door: d, listener: bounded.NewListener(listener, maxConnections), requests: make(chan struct{}, maxRequests), all: s.bodies, own: bounded.NewBytes(maxOwnBodies), sessions: newSessions()}
 	h.sessions.server = d.server(h.sessions.newID)
 	single := d.server(nil)
 	// The SDK refuses other names of this machine, too, on a loopback address.
@@ -52,8 +53,11 @@ func (s *Server) listen(d *door, file *os.File) (served, error) {
 		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0), // what a client does wrong is not the host's to read
 	}
-	go h.server.Serve(bounded.NewListener(listener, maxConnections)) // ends with Close or Shutdown
 	return h, nil
+}
+
+func (h *handler) start() {
+	go h.server.Serve(h.listener) // ends with Close or Shutdown
 }
 
 func (h *handler) close() {
@@ -114,7 +118,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send one message in a request", http.StatusBadRequest)
 		return
 	}
-	out := newAnswer(w)
+	out := newAnswer(w, h.times.write)
 	number, end := h.admit(client{ctx: r.Context(), out: out})
 	defer end()
 	r.Header.Set(clientHeader, number)

@@ -68,26 +68,48 @@ func (d *door) list(ctx context.Context, after string) (all []tools.Tool, next s
 		if len(d.results) >= maxKnown {
 			clear(d.results)
 		}
-		d.results[t.Name] = len(t.Result) > 0
+		d.results[t.Name] = shapeOf(t.Result)
 	}
 	return all, after, nil
 }
 
-// maxKnown bounds the tools of which it is kept whether they have a schema of their result.
+// shape is what a tool's result is.
+type shape int
+
+const (
+	plain  shape = iota // text
+	object              // an object of JSON, with a schema
+	value               // any value of JSON, with a schema: only of revisions without sessions
+)
+
+func shapeOf(schema json.RawMessage) shape {
+	if len(schema) == 0 || string(schema) == "null" {
+		return plain
+	}
+	if _, is := objectSchema(schema); is {
+		return object
+	}
+	return value
+}
+
+// maxKnown bounds the tools of which the shape of their result is kept.
 const maxKnown = 10000
 
-// structured reports whether a tool has a schema of its result. For one that was not listed yet it lists.
-func (d *door) structured(ctx context.Context, name string) bool {
+// shape is that of a tool's result. For a tool that was not listed yet it lists.
+func (d *door) shape(ctx context.Context, name string) shape {
 	for after, first := "", true; ; first = false {
 		d.mu.Lock()
-		has, known := d.results[name]
+		known, is := d.results[name]
+		if !is && !first && after == "" {
+			d.results[name], is = plain, true // until a list has it
+		}
 		d.mu.Unlock()
-		if known || !first && after == "" {
-			return has
+		if is {
+			return known
 		}
 		var err error
 		if _, after, err = d.list(ctx, after); err != nil {
-			return false
+			return plain
 		}
 	}
 }
@@ -100,10 +122,13 @@ func shownTool(t tools.Tool, revision string) *sdk.Tool {
 		return nil
 	}
 	shown := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: arguments, Annotations: shownAnnotations(t.Annotations)}
-	if result, ok := objectSchema(t.Result); ok && len(t.Result) > 0 {
+	switch result, _ := objectSchema(t.Result); shapeOf(t.Result) {
+	case object:
 		shown.OutputSchema = result
-	} else if revision >= stateless && len(t.Result) > 0 {
-		shown.OutputSchema = t.Result // before, a result was an object
+	case value:
+		if revision >= stateless {
+			shown.OutputSchema = t.Result
+		}
 	}
 	return shown
 }
@@ -111,7 +136,7 @@ func shownTool(t tools.Tool, revision string) *sdk.Tool {
 // objectSchema is a schema that has the type object; absent: of any object. It reports whether it is one of an
 // object.
 func objectSchema(schema json.RawMessage) (json.RawMessage, bool) {
-	if len(schema) == 0 {
+	if len(schema) == 0 || string(schema) == "null" {
 		return json.RawMessage(`{"type":"object"}`), true
 	}
 	var fields map[string]json.RawMessage

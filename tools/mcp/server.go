@@ -31,13 +31,13 @@ const (
 
 	headerTime  = 10 * time.Second
 	bodyTime    = time.Minute
-	writeTime   = 30 * time.Second // of a part of an answer
 	idleTime    = 5 * time.Minute  // of a connection
 	sessionTime = 30 * time.Minute // that a session may be idle
 )
 
-// times are those that clients wait for.
+// times are those that tests make shorter.
 type times struct {
+	write    time.Duration // of a part of an answer
 	progress time.Duration // between notifications of a call's progress
 	alive    time.Duration // between comments in a stream of events that has no others
 	wait     time.Duration // of a call that waits for something, where the caller has named no other
@@ -55,6 +55,7 @@ type Server struct {
 
 // served is one listener, or one client at two pipes.
 type served interface {
+	start()  // begins, when it has its name
 	close()  // ends everything at once
 	finish() // accepts nothing more, and returns when the calls in flight have ended
 }
@@ -62,7 +63,7 @@ type served interface {
 // New makes a server that serves what control says.
 func New(control *packet.Conn) *Server {
 	return &Server{control: control, bodies: bounded.NewBytes(maxBodies), served: map[string]served{},
-		times: times{progress: 5 * time.Second, alive: 15 * time.Second, wait: 45 * time.Second}}
+		times: times{write: 30 * time.Second, progress: 5 * time.Second, alive: 15 * time.Second, wait: 45 * time.Second}}
 }
 
 // Serve serves until control is gone. Then it lets the calls in flight come to their end, and returns nil:
@@ -101,22 +102,23 @@ func (s *Server) receive(m link.ToDoor, files []*os.File) {
 }
 
 // begin begins to serve, or goes on with another copy of the listener.
-func (s *Server) begin(of link.Serve, start func(*door) (served, error), files []*os.File) {
+func (s *Server) begin(of link.Serve, prepare func(*door) (served, error), files []*os.File) {
 	d, err := newDoor(of, files[len(files)-1], s.times)
 	if err != nil {
 		packet.CloseAll(files)
 		log.Printf("%s: cannot serve: %v", of.Name, err)
 		return
 	}
-	begun, err := start(d)
+	next, err := prepare(d)
 	if err != nil {
 		d.close()
 		log.Printf("%s: cannot serve: %v", of.Name, err)
 		return
 	}
-	if old := s.replace(of.Name, begun); old != nil {
+	if old := s.replace(of.Name, next); old != nil {
 		old.close()
 	}
+	next.start()
 }
 
 // replace has another served under a name; nil: none. It returns the one before; nil: there was none.
@@ -128,6 +130,15 @@ func (s *Server) replace(name string, next served) served {
 		s.served[name] = next
 	}
 	return old
+}
+
+// forget takes out what has ended by itself, unless another has its name.
+func (s *Server) forget(name string, ended served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served[name] == ended {
+		delete(s.served, name)
+	}
 }
 
 func (s *Server) finish() {

@@ -70,12 +70,15 @@ func (s *sessions) begin() (end func(), ok bool) {
 	}, true
 }
 
-// enter notes a request of a session.
+// enter notes a request of a session. Of one that there is not, nothing is kept.
 func (s *sessions) enter(id string) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.used[id]
 	if u == nil {
+		if !s.lives(id) {
+			return func() {}
+		}
 		u = &use{}
 		s.used[id] = u
 	}
@@ -86,4 +89,13 @@ func (s *sessions) enter(id string) (leave func()) {
 		u.flying--
 		u.last = time.Now()
 	}
+}
+
+func (s *sessions) lives(id string) bool {
+	for session := range s.server.Sessions() {
+		if session.ID() == id {
+			return true
+		}
+	}
+	return false
 }

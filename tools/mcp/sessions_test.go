@@ -58,6 +58,22 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// Requests of sessions that there are not leave nothing behind.
+func TestSessionsThatThereAreNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	id := r.session()
+	s := r.handler().(*handler).sessions
+	for range 100 {
+		if got := r.inSession(s.newID()); got != http.StatusNotFound {
+			t.Fatal(got)
+		}
+	}
+	if got := r.inSession(id); got != 200 || len(s.used) != 1 { // control: the one that there is
+		t.Errorf("%d, %d are kept", got, len(s.used))
+	}
+}
+
 // A session of a process that has gone is served on, and so are requests without one.
 func TestASessionOutlastsItsProcess(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
@@ -15,32 +16,38 @@ import (
 // pipes is one client at two pipes.
 type pipes struct {
 	*door
+	server  *Server
+	out     *os.File
 	conn    *bounding
 	session *sdk.ServerSession
 	ended   chan struct{}
 }
 
-// pipes begins to serve a client that writes to in and reads from out, each message a line.
+// pipes makes what serves a client that writes to in and reads from out, each message a line.
 func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
 	from, to, err := pollable(in, out)
 	if err != nil {
 		return nil, err
 	}
 	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
-		func() { d.cancel(func(r *request) bool { return r.endless }) })
+		func() { d.cancel(func(r *request) bool { return r.endless }) },
+		func() { _ = to.SetWriteDeadline(time.Now().Add(d.times.write)) }) // a file has none, and needs none
 	session, err := d.server(nil).Connect(context.Background(), conn, nil)
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), to.Close())
 	}
-	p := &pipes{door: d, conn: conn, session: session, ended: make(chan struct{})}
-	go p.watch(to)
+	return &pipes{door: d, server: s, out: to, conn: conn, session: session, ended: make(chan struct{})}, nil
+}
+
+func (p *pipes) start() {
+	go p.watch()
 	go func() {
-		_ = session.Wait() // its error is that the client has gone
-		d.close()
+		_ = p.session.Wait() // its error is that the client has gone
+		p.door.close()
+		p.server.forget(p.Name, p)
 		close(p.ended)
-		_ = s.control.Send(link.FromDoor{Ended: d.Name}) // if control is gone, the process ends
+		_ = p.server.control.Send(link.FromDoor{Ended: p.Name}) // if control is gone, the process ends
 	}()
-	return p, nil
 }
 
 // pollable takes over the files, so that a Close ends a Read of them.
@@ -65,8 +72,8 @@ func pollable(in, out *os.File) (from, to *os.File, err error) {
 
 // watch ends the calls in flight of a client that reads no answers any more. One that only writes no more still
 // gets those.
-func (p *pipes) watch(out *os.File) {
-	raw, err := out.SyscallConn()
+func (p *pipes) watch() {
+	raw, err := p.out.SyscallConn()
 	if err != nil {
 		return
 	}
@@ -83,6 +90,7 @@ func (p *pipes) watch(out *os.File) {
 
 func (p *pipes) close() {
 	p.door.close()
+	_ = p.conn.Close() // before: the client may not read
 	_ = p.session.Close()
 	<-p.ended
 }

@@ -57,6 +57,9 @@ func TestAClientAtPipes(t *testing.T) {
 		if name := await(t, r.ended); name != "terminal" {
 			t.Error(name)
 		}
+		if len(r.server.names()) != 1 {
+			t.Errorf("%s: it is kept", revision)
+		}
 	}
 }
 
@@ -136,6 +139,37 @@ func TestLinesAreBounded(t *testing.T) {
 		must(t, err)
 		await(t, r.ended)
 	}
+}
+
+// A client that reads no answers keeps neither its own end from coming nor that of the process.
+func TestAClientThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	ends := make(chan struct{})
+	r := newRig(t, func(r *rig) {
+		held(ends)(r)
+		r.server.times.write = 100 * time.Millisecond
+	})
+	stuck := func() {
+		in, _ := r.stdio()
+		go func() {
+			for n := 0; ; n++ {
+				if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n", n); err != nil {
+					return
+				}
+			}
+		}()
+		for range maxRequests {
+			r.next("tool.call")
+		}
+		time.Sleep(100 * time.Millisecond) // until the pipe is full
+	}
+	stuck()
+	must(t, r.conn.Send(link.ToDoor{Leave: "terminal"}))
+	await(t, r.ended)
+	stuck()
+	r.conn.Close()
+	close(ends)
+	must(t, await(t, r.served))
 }
 
 // A Leave ends a client, and the end of control does when its calls are answered.

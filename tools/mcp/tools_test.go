@@ -76,6 +76,8 @@ func TestResults(t *testing.T) {
 		"left":        {result: api.ToolCallResult{Text: "x", Left: 5}, text: "x|[5 more bytes of the result were dropped]"},
 		"object":      {schema: object, result: api.ToolCallResult{Text: ` {"a":1}`}, text: ` {"a":1}`, structured: `{"a":1}`},
 		"list":        {schema: json.RawMessage(`{"type":"array"}`), result: api.ToolCallResult{Text: `[1]`}, text: `[1]`, structured: `[1]`, only: revisionNew},
+		"list, old":   {schema: json.RawMessage(`{"type":"array"}`), result: api.ToolCallResult{Text: `[1]`}, text: `[1]`, only: revisionOld},
+		"no object":   {schema: object, result: api.ToolCallResult{Text: `[1]`}, failed: true, text: `[1]|the result is not of the tool's schema`},
 		"no JSON":     {schema: object, result: api.ToolCallResult{Text: `{"a"`}, failed: true, text: `{"a"|the result is not of the tool's schema`},
 		"too long":    {schema: object, result: api.ToolCallResult{Text: `{}`, Left: 1}, failed: true, text: "{}|[1 more bytes of the result were dropped]|the result is too long for one of the tool's schema"},
 		"fails, JSON": {schema: object, result: api.ToolCallResult{Failed: true, Error: "no"}, failed: true, text: "no"},
