@@ -8,12 +8,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/kernel/channel"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
@@ -27,6 +29,12 @@ const mcpName = "mcp"
 // Flags of clove mcp install and uninstall.
 const flagScope = "scope"
 
+// Flags of clove mcp serve and token.
+const (
+	flagPort = "port"
+	flagNew  = "new"
+)
+
 // mcpServer is the command that programs of people start.
 type mcpServer program
 
@@ -34,8 +42,10 @@ func mcpCommand() command {
 	install := []string{flagScope, flagYes}
 	return command{
 		task: "share", usage: "give your coding agent or editor tools in a sandbox (MCP)",
-		alone: &verb{line: "clove mcp [flags of run]", act: of(mcpServer.serve), free: true},
+		alone: &verb{line: "clove mcp [flags of run]", act: of(mcpServer.stdio), free: true},
 		verbs: []verb{
+			{line: "clove mcp serve [--port PORT] [flags of run]", act: of(mcpServer.listen), free: true, also: []string{flagPort}},
+			{line: "clove mcp token [--new]", act: of(mcpServer.token), free: true, also: []string{flagNew}},
 			{line: "clove mcp install [--scope user|project] [--yes] CLIENT [-- FLAGS...]", act: of(mcpServer.install), free: true, also: install},
 			{line: "clove mcp uninstall [--scope user|project] [--yes] CLIENT", act: of(mcpServer.uninstall), free: true, also: install},
 		},
@@ -43,15 +53,22 @@ func mcpCommand() command {
 			"read_file, write_file, list_files, apply_changes, fetch, spawn_agent, list_agents, ask_agent, kill_agent. They work in one\n" +
 			"sandbox with the limits of the flags, which ends with the program. It sees nothing of yours without --workspace DIR: a\n" +
 			"copy of that folder, which apply_changes writes back. It has no network without --allow. cloved must run.\n\n" +
+			"serve is the same over HTTP, for programs of this host that have the token of clove mcp token; --new makes another one.\n" +
+			"There each sandbox has a handle, which run_code returns.\n\n" +
 			"install writes it into the configuration of CLIENT, " + clientNames(" or ") + ", after it has shown the change; FLAGS are those of\n" +
 			"clove mcp. uninstall takes it out. --scope project means the file of this folder, which others may share.",
 		flags: append(mcpFlags(),
+			value(groupHTTP, flagPort, "", "serve: the port of 127.0.0.1", strconv.Itoa(mcpPort)),
+			boolean(groupHTTP, flagNew, "", "token: make another one, and forget that which there is"),
 			value(groupClient, flagScope, "", "install, uninstall: user, or project for the file of this folder", "user"),
 			&cli.BoolFlag{Category: groupClient, Name: flagYes, Aliases: []string{"y"}, Usage: "install, uninstall: do not ask", DisableDefaultText: true}),
 	}
 }
 
-const groupClient = "the client's configuration"
+const (
+	groupHTTP   = "over HTTP"
+	groupClient = "the client's configuration"
+)
 
 // notServed are flags of run that mean nothing here: the sandbox runs until its program ends, and the program
 // has its output.
@@ -65,11 +82,16 @@ func mcpFlags() []cli.Flag {
 	return slices.DeleteFunc(runFlags(), func(f cli.Flag) bool { return slices.Contains(notServed, f.Names()[0]) })
 }
 
-// serve answers one program until it ends, or a signal comes.
-func (p mcpServer) serve(c *cli.Context) error {
-	for _, flag := range []string{flagScope, flagYes} {
+// stdio answers one program until it ends, or a signal comes.
+func (p mcpServer) stdio(c *cli.Context) error {
+	return p.serve(c, false, []string{flagScope, flagYes, flagPort}, p.throughDoor)
+}
+
+// serve has calls answered as long as through does. Flags of other verbs are refused.
+func (p mcpServer) serve(c *cli.Context, handles bool, others []string, through func(context.Context, channel.Handler) error) error {
+	for _, flag := range others {
 		if c.IsSet(flag) {
-			return invalid(flag, "clove mcp install CLIENT", "it is of install and uninstall")
+			return invalid(flag, "clove mcp --help says whose it is", "it is of another verb")
 		}
 	}
 	h, err := p.host()
@@ -93,7 +115,7 @@ func (p mcpServer) serve(c *cli.Context) error {
 	ctx, stop := signal.NotifyContext(c.Context, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	server := people.New(people.Options{
-		Cloved: people.Over(d),
+		Cloved: people.Over(d), Handles: handles,
 		Spec:   func() (agent.Spec, error) { return p.sandbox(c, h) },
 		Agents: func() []people.Agent { return agentsFor(h) },
 		Agent:  func(name, prompt string) (agent.Spec, error) { return p.agent(c, h, name, prompt) },
@@ -101,7 +123,7 @@ func (p mcpServer) serve(c *cli.Context) error {
 		Ending: ending,
 		Report: func(line string) { p.say("clove", cyan, line) },
 	})
-	err = p.throughDoor(ctx, server.Handle)
+	err = through(ctx, server.Handle)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(c.Context), time.Minute)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
@@ -112,8 +134,12 @@ func (p mcpServer) sandbox(c *cli.Context, h host.Host) (agent.Spec, error) {
 	if err := refuseEmpty(mcpFlags(), c); err != nil {
 		return agent.Spec{}, err
 	}
-	if c.NArg() > 0 {
-		return agent.Spec{}, invalid("", "clove mcp --help; the tools run commands, and the command line has none", "it takes no arguments, but there is %q", c.Args().First())
+	words := c.Args().Slice()
+	if len(words) > 0 && words[0] == "serve" {
+		words = words[1:]
+	}
+	if len(words) > 0 {
+		return agent.Spec{}, invalid("", "clove mcp --help; the tools run commands, and the command line has none", "it takes no arguments, but there is %q", words[0])
 	}
 	request := requestOf(c)
 	request.Args = []string{"sleep", "infinity"}

@@ -15,12 +15,12 @@ import (
 	"clove.run/clove/tools/link"
 )
 
-// door is a clove-mcp that serves one client.
+// door is a clove-mcp.
 type door struct {
 	process *parent.Process
 	control *packet.Conn
 	calls   *channel.Conn
-	// The ends of its stdin and stdout: it has no descriptor of the client's, which may be a terminal.
+	// The ends of the pipes of one client: it has no descriptor of the client's, which may be a terminal.
 	in  *os.File
 	out *os.File
 }
@@ -31,7 +31,7 @@ const (
 	doorLast  = 2 * time.Second  // for its last answer to reach the client
 )
 
-// openDoor starts clove-mcp for one client.
+// openDoor starts clove-mcp.
 func openDoor() (d *door, err error) {
 	program, err := doorProgram()
 	if err != nil {
@@ -43,37 +43,55 @@ func openDoor() (d *door, err error) {
 			d.close()
 		}
 	}()
-	var theirs [4]*os.File // its end of the control, stdin, stdout, its end of the calls
-	defer func() { packet.CloseAll(theirs[:]) }()
-	if d.control, theirs[0], err = packet.Pair(); err != nil {
-		return nil, err
+	control, theirs, err := packet.Pair()
+	if err != nil {
+		return d, err
 	}
-	if theirs[1], d.in, err = os.Pipe(); err != nil {
-		return nil, err
-	}
-	if d.out, theirs[2], err = os.Pipe(); err != nil {
-		return nil, err
-	}
-	if d.calls, theirs[3], err = channel.Pair(); err != nil {
-		return nil, err
-	}
+	d.control = control
+	defer theirs.Close() // else its end would not be seen
 	if os.Geteuid() == 0 {
-		d.process, err = parent.Start(program, agent.ServiceID(os.Getpid(), 1), theirs[0])
+		d.process, err = parent.Start(program, agent.ServiceID(os.Getpid(), 1), theirs)
 	} else {
-		d.process, err = parent.StartOwn(program, theirs[0])
+		d.process, err = parent.StartOwn(program, theirs)
 	}
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	theirs[0].Close() // else its end would not be seen
-	_ = d.control.File().SetReadDeadline(time.Now().Add(doorReady))
+	_ = control.File().SetReadDeadline(time.Now().Add(doorReady))
 	var said link.FromDoor
-	if _, err = d.control.Receive(&said); err != nil || !said.Ready {
-		return nil, d.failure(err)
+	if _, err = control.Receive(&said); err != nil || !said.Ready {
+		err = d.failure(err)
+		return d, err
 	}
-	_ = d.control.File().SetReadDeadline(time.Time{})
-	err = d.control.Send(link.ToDoor{Stdio: &link.Serve{Name: "stdio", Title: "clove"}}, theirs[1], theirs[2], theirs[3])
-	return d, err
+	return d, control.File().SetReadDeadline(time.Time{})
+}
+
+// serve has it serve what order says, with the descriptors of files, which are closed, and a new channel.
+func (d *door) serve(order link.ToDoor, files ...*os.File) error {
+	defer packet.CloseAll(files)
+	calls, theirs, err := channel.Pair()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	d.calls = calls
+	return d.control.Send(order, append(files, theirs)...)
+}
+
+// servePipes has the client at two pipes served.
+func (d *door) servePipes() error {
+	in, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	d.in = write
+	read, out, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return err
+	}
+	d.out = read
+	return d.serve(link.ToDoor{Stdio: &link.Serve{Name: "stdio", Title: "clove"}}, in, out)
 }
 
 // close ends clove-mcp. It may be called again.
@@ -81,9 +99,7 @@ func (d *door) close() {
 	if d.process != nil {
 		_ = d.process.Kill()
 	}
-	for _, f := range []*os.File{d.in, d.out} {
-		f.Close()
-	}
+	packet.CloseAll([]*os.File{d.in, d.out}) // where there are none, nothing happens
 	if d.control != nil {
 		d.control.Close()
 	}
@@ -106,6 +122,9 @@ func (p mcpServer) throughDoor(ctx context.Context, handle channel.Handler) erro
 		return err
 	}
 	defer d.close()
+	if err := d.servePipes(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)

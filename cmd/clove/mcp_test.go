@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,15 @@ func TestMCPRefuses(t *testing.T) {
 		"mcp --policy none":             {"none", "hint: "},
 		"mcp --network moon":            {"moon", "hint: "},
 		"mcp --memory=":                 {"empty", "hint: "},
-		"mcp --scope user":              {"it is of install and uninstall", "clove mcp install CLIENT"},
+		"mcp --scope user":              {"it is of another verb", "clove mcp --help"},
+		"mcp --port 80":                 {"it is of another verb", ""},
+		"mcp serve x":                   {"it takes no arguments", ""},
+		"mcp serve --port x":            {"is no port", "65535"},
+		"mcp serve --new":               {"it is of another verb", ""},
+		"mcp token x":                   {"it takes no arguments", ""},
+		"mcp token --memory 1G":         {"it is of another verb", ""},
+		"mcp token":                     {"HOME is not set", ""},
+		"mcp serve":                     {"cloved does not run", ""},
 		"mcp -d":                        {"-d", ""},
 		"mcp --name x":                  {"--name", ""},
 		"mcp":                           {"cloved does not run", "start it"},
@@ -197,5 +206,37 @@ func TestMCPShowsNoHome(t *testing.T) {
 	}
 	if _, _, stderr := b.clove("mcp", "--workspace", "."); !strings.Contains(stderr, "cloved does not run") {
 		t.Errorf("control: %q", stderr)
+	}
+}
+
+// The token is made once, for its user alone; --new makes another one; a file that others could have read, or that
+// is a link, is no token.
+func TestMCPToken(t *testing.T) {
+	b := newBench(t)
+	home := b.withHome()
+	_, first, _ := b.clove("mcp", "token")
+	_, again, _ := b.clove("mcp", "token")
+	file := filepath.Join(home, ".config/clove/mcp-token")
+	info, err := os.Stat(file)
+	if len(first) != 53 || first != again || err != nil || info.Mode() != 0o600 {
+		t.Fatalf("%q, %q, %v, %v", first, again, info, err)
+	}
+	_, other, _ := b.clove("mcp", "token", "--new")
+	if _, now, _ := b.clove("mcp", "token"); now != other || other == first {
+		t.Errorf("%q, %q, %q", first, other, now)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if status, stdout, stderr := b.clove("mcp", "token"); status != exitFailed || stdout != "" || !strings.Contains(stderr, "only you can read") || !strings.Contains(stderr, "--new") {
+			t.Errorf("%d, %q, %q", status, stdout, stderr)
+		}
+		if err := errors.Join(os.Remove(file), os.Symlink(b.file("elsewhere", first, 0o600), file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _, _ := b.clove("mcp", "token", "--new"); status != 0 || b.read(filepath.Join(b.host.Dir, "elsewhere")) != first {
+		t.Errorf("%d, or the file behind the link has changed", status)
 	}
 }

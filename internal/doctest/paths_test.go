@@ -20,7 +20,7 @@ var (
 // examples are invented names in documents, those of runs among them; ID stands for a run's.
 var examples = []string{"h.c", "./hello", "0/run", "something_root_test.go", "clove.slice/ID", "clove/ID", "lost/ID", "layers/ID.json", "logs/ID/run.json", "server.py", "lead.py", "worker.py", "answer.py", "9464/metrics", "clove.run/node", ".git/config", ".github/workflows", "UID/NAME", "1000/web",
 	"UID/ns", "UID/name", "UID/run", "UID/provider", "1000/ns", "1000/name", "1000/run", "10/day", "50k/day", "1M/month", "acme/research", "ask.py", "boss.py", "hear.py", "say.py", "give.py", "greet.py", "keep.py", "topic/news", "job/QUEUE", "job/squares", "job/builds", "job/counts", "square.py", "book.py", "plans/today", "count.py", "hello.py", "spend.py", "a/workspace/notes.txt", "b/workspace/notes.txt",
-	"8411/v1", "openai/small", "s/2/3/", "digest.py", "digest2.py", "other.py", "8099/sky.json", "./digest.seccomp.json", "src/a.txt", "conftest.py", "tools/tasks.json", ".cache/uv", ".git/*", ".config/gh/hosts.yml", "agent.sh", "notes.md", "443/repos/other.git/info/refs", "api/v3", "api/graphql"}
+	"8411/v1", "8413/mcp", "openai/small", "s/2/3/", "digest.py", "digest2.py", "other.py", "8099/sky.json", "./digest.seccomp.json", "src/a.txt", "conftest.py", "tools/tasks.json", ".cache/uv", ".git/*", ".config/gh/hosts.yml", "agent.sh", "notes.md", "443/repos/other.git/info/refs", "api/v3", "api/graphql"}
 
 // network matches a range of addresses, which looks like a path.
 var network = regexp.MustCompile(`^[0-9.]+/[0-9]+$`)

@@ -14,14 +14,15 @@ import (
 )
 
 type applyArguments struct {
+	place
 	Paths  []string `json:"paths"`
 	DryRun *bool    `json:"dry_run"`
 	Digest string   `json:"digest"`
 }
 
 // applyChanges shows what the sandbox changed in the workspace, or writes back what was shown.
-func (s *Server) applyChanges(ctx context.Context, a applyArguments) (answer, error) {
-	h := s.sandbox.last()
+func (b *sandbox) applyChanges(ctx context.Context, a applyArguments) (answer, error) {
+	h := b.last()
 	if h == nil {
 		return answer{text: "Nothing has changed: no tool has used the sandbox yet.\n"}, nil
 	}
@@ -36,15 +37,15 @@ func (s *Server) applyChanges(ctx context.Context, a applyArguments) (answer, er
 		paths = append(paths, path.Clean(at))
 	}
 	if a.DryRun == nil || *a.DryRun {
-		return s.dryRun(ctx, h, paths)
+		return b.dryRun(ctx, h, paths)
 	}
 	if a.Digest == "" {
 		return answer{}, wrong("call it with dry_run first, and give the digest that it shows", "nothing is written that was not shown")
 	}
 	var done []agent.Change
 	run := api.RunParams{Run: string(h.spec.ID)}
-	err := s.Cloved.Stream(ctx, methods.RunApply.Name, api.ApplyParams{RunParams: run, Paths: paths, Digest: a.Digest}, nil, collect(&done))
-	result := answer{text: s.Show(done)}
+	err := b.server.Cloved.Stream(ctx, methods.RunApply.Name, api.ApplyParams{RunParams: run, Paths: paths, Digest: a.Digest}, nil, collect(&done))
+	result := answer{text: b.server.Show(done)}
 	if err != nil {
 		return result, err
 	}
@@ -61,8 +62,8 @@ func (s *Server) applyChanges(ctx context.Context, a applyArguments) (answer, er
 	return result, nil
 }
 
-func (s *Server) dryRun(ctx context.Context, h *held, paths agent.RawStrings) (answer, error) {
-	digest, changes, err := s.changes(ctx, h, api.DiffParams{Paths: paths, Contents: true})
+func (b *sandbox) dryRun(ctx context.Context, h *held, paths agent.RawStrings) (answer, error) {
+	digest, changes, err := b.server.changes(ctx, h, api.DiffParams{Paths: paths, Contents: true})
 	if err != nil {
 		return answer{}, err
 	}
@@ -70,7 +71,7 @@ func (s *Server) dryRun(ctx context.Context, h *held, paths agent.RawStrings) (a
 		return answer{text: "The workspace has no changes.\n"}, nil
 	}
 	var all output
-	all.write([]byte(s.Show(changes)))
+	all.write([]byte(b.server.Show(changes)))
 	a := answer{}
 	a.text, a.left = all.text()
 	a.text += fmt.Sprintf("\n%d changes. To write them to %s: dry_run false, digest %s", len(changes), h.spec.Files.Workspace, digest)

@@ -65,6 +65,7 @@ func TestCloseKeepsWhatWasNotApplied(t *testing.T) {
 		r := newRig(t)
 		r.workspace, r.cloved.changes = row.workspace, row.changes
 		r.use("run_command", `{"command":"true"}`)
+		h := r.only().held
 		must(t, r.Close(context.Background()))
 		run := string(r.cloved.started[0].ID)
 		if row.kept != slices.Equal(r.cloved.killed, []string{run}) || row.kept == slices.Equal(r.cloved.removed, []string{run}) {
@@ -73,7 +74,7 @@ func TestCloseKeepsWhatWasNotApplied(t *testing.T) {
 		if said := strings.Contains(strings.Join(r.reported, "\n"), "clove apply mcp-"); said != row.kept {
 			t.Errorf("%+v: %q", row, r.reported)
 		}
-		<-r.sandbox.held.done
+		<-h.done
 		r.refused("run_command", `{"command":"true"}`, "is ending")
 	}
 }

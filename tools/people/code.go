@@ -14,20 +14,22 @@ var languages = map[string][]string{
 }
 
 type codeArguments struct {
+	place
 	Language string  `json:"language"`
 	Code     string  `json:"code"`
 	Timeout  seconds `json:"timeout_seconds"`
 }
 
-func (s *Server) runCode(ctx context.Context, a codeArguments) (answer, error) {
+func (b *sandbox) runCode(ctx context.Context, a codeArguments) (answer, error) {
 	words, known := languages[a.Language]
 	if !known {
 		return answer{}, wrong("use python, node or bash", "there is no language %.32q", a.Language)
 	}
-	return s.sandbox.exec(ctx, agent.Exec{Command: append(words[:len(words):len(words)], a.Code)}, a.Timeout, nil)
+	return b.exec(ctx, agent.Exec{Command: append(words[:len(words):len(words)], a.Code)}, a.Timeout, nil)
 }
 
 type commandArguments struct {
+	place
 	Command   string  `json:"command"`
 	Directory string  `json:"directory"`
 	Timeout   seconds `json:"timeout_seconds"`
@@ -36,9 +38,9 @@ type commandArguments struct {
 // byShell has bash execute a text, or sh where a root has no bash.
 const byShell = `if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec sh -c "$1"`
 
-func (s *Server) runCommand(ctx context.Context, a commandArguments) (answer, error) {
+func (b *sandbox) runCommand(ctx context.Context, a commandArguments) (answer, error) {
 	if a.Command == "" {
 		return answer{}, wrong("write what a shell executes", "command is empty")
 	}
-	return s.sandbox.exec(ctx, agent.Exec{Command: []string{"sh", "-c", byShell, "sh", a.Command}, Dir: a.Directory}, a.Timeout, nil)
+	return b.exec(ctx, agent.Exec{Command: []string{"sh", "-c", byShell, "sh", a.Command}, Dir: a.Directory}, a.Timeout, nil)
 }

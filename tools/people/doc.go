@@ -12,6 +12,8 @@
 // The first call that needs the sandbox starts it. It is a foreground run: it ends with the connection
 // that holds it, and so with clove mcp, however that ends. Each call is an exec session of it with a
 // time of its own, and whatever a call leaves running ends with the call. Files stay from call to call.
+// Over HTTP (Options.Handles) there are several, each used by a handle that cannot be
+// guessed; one that is unused ends.
 //
 // The agents that the tools list, ask and kill are those that this Server started; they are held in the
 // same way. Other runs of the user are out of reach: a program that was given clove mcp gets no more.

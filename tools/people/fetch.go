@@ -8,6 +8,7 @@ import (
 )
 
 type fetchArguments struct {
+	place
 	URL     string  `json:"url"`
 	Timeout seconds `json:"timeout_seconds"`
 }
@@ -19,7 +20,7 @@ with urllib.request.urlopen(sys.argv[1]) as answer: sys.stdout.buffer.write(answ
 exec wget -q -O - -- "$1"`
 
 // fetch reads a URL from inside: with the network of the sandbox, and none of the host's.
-func (s *Server) fetch(ctx context.Context, a fetchArguments) (answer, error) {
+func (b *sandbox) fetch(ctx context.Context, a fetchArguments) (answer, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return answer{}, wrong("write one as https://example.com/page", "%.128q is no URL of http or https", a.URL)
@@ -27,7 +28,7 @@ func (s *Server) fetch(ctx context.Context, a fetchArguments) (answer, error) {
 	if u.User != nil {
 		return answer{}, wrong("omit the part before @", "a URL with a password is not asked for")
 	}
-	h, err := s.sandbox.live(ctx)
+	h, err := b.live(ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -35,5 +36,5 @@ func (s *Server) fetch(ctx context.Context, a fetchArguments) (answer, error) {
 		return answer{}, &agent.Error{Kind: agent.KindPrivilege, Message: "the sandbox has no network",
 			Hint: "the user starts clove mcp with --allow " + u.Hostname()}
 	}
-	return s.sandbox.exec(ctx, agent.Exec{Command: []string{"sh", "-c", fetchScript, "sh", u.String()}}, a.Timeout, nil)
+	return b.exec(ctx, agent.Exec{Command: []string{"sh", "-c", fetchScript, "sh", u.String()}}, a.Timeout, nil)
 }

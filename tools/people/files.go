@@ -11,6 +11,7 @@ import (
 // file of the host. Relative paths begin at /workspace.
 
 type readArguments struct {
+	place
 	Path   string `json:"path"`
 	Offset int    `json:"offset"`
 	Limit  int    `json:"limit"`
@@ -32,20 +33,21 @@ if find . -maxdepth 0 -printf '' 2>/dev/null; then find . -mindepth 1 -maxdepth 
 find . -mindepth 1 -maxdepth "$2" | sort | head -n 2000`
 )
 
-func (s *Server) readFile(ctx context.Context, a readArguments) (answer, error) {
+func (b *sandbox) readFile(ctx context.Context, a readArguments) (answer, error) {
 	if a.Path == "" || a.Offset < 0 || a.Limit < 0 {
 		return answer{}, wrong("offset is the first line, from 1; limit a number of lines", "it needs a path, and no number below 0")
 	}
-	return s.script(ctx, readScript, nil, a.Path, strconv.Itoa(max(1, a.Offset)), strconv.Itoa(a.Limit))
+	return b.script(ctx, readScript, nil, a.Path, strconv.Itoa(max(1, a.Offset)), strconv.Itoa(a.Limit))
 }
 
 type writeArguments struct {
+	place
 	Path    string `json:"path"`
 	Content string `json:"content"`
 	Append  bool   `json:"append"`
 }
 
-func (s *Server) writeFile(ctx context.Context, a writeArguments) (answer, error) {
+func (b *sandbox) writeFile(ctx context.Context, a writeArguments) (answer, error) {
 	if a.Path == "" {
 		return answer{}, wrong("name the file", "path is empty")
 	}
@@ -53,7 +55,7 @@ func (s *Server) writeFile(ctx context.Context, a writeArguments) (answer, error
 	if a.Append {
 		how = "append"
 	}
-	done, err := s.script(ctx, writeScript, []byte(a.Content), a.Path, how)
+	done, err := b.script(ctx, writeScript, []byte(a.Content), a.Path, how)
 	if err == nil && done.failed == "" {
 		done.text = strconv.Itoa(len(a.Content)) + " bytes are written to " + a.Path + " in the sandbox\n" + done.text
 	}
@@ -61,11 +63,12 @@ func (s *Server) writeFile(ctx context.Context, a writeArguments) (answer, error
 }
 
 type listArguments struct {
+	place
 	Path  string `json:"path"`
 	Depth int    `json:"depth"`
 }
 
-func (s *Server) listFiles(ctx context.Context, a listArguments) (answer, error) {
+func (b *sandbox) listFiles(ctx context.Context, a listArguments) (answer, error) {
 	if a.Path == "" {
 		a.Path = "."
 	}
@@ -75,10 +78,10 @@ func (s *Server) listFiles(ctx context.Context, a listArguments) (answer, error)
 	if a.Depth < 1 || a.Depth > 16 {
 		return answer{}, wrong("use 1 to 16", "depth is %d", a.Depth)
 	}
-	return s.script(ctx, listScript, nil, a.Path, strconv.Itoa(a.Depth))
+	return b.script(ctx, listScript, nil, a.Path, strconv.Itoa(a.Depth))
 }
 
 // script runs one of the scripts above.
-func (s *Server) script(ctx context.Context, script string, input []byte, args ...string) (answer, error) {
-	return s.sandbox.exec(ctx, agent.Exec{Command: append([]string{"sh", "-c", script, "sh"}, args...)}, 0, input)
+func (b *sandbox) script(ctx context.Context, script string, input []byte, args ...string) (answer, error) {
+	return b.exec(ctx, agent.Exec{Command: append([]string{"sh", "-c", script, "sh"}, args...)}, 0, input)
 }

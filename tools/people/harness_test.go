@@ -199,3 +199,6 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// only is the sandbox of a server without handles.
+func (r *rig) only() *sandbox { return r.sandboxes[""] }

@@ -29,6 +29,9 @@ type Options struct {
 	Ending func(agent.Record, agent.Limits) []string
 	// Report writes a line for the user who started the server.
 	Report func(line string)
+	// Handles has each sandbox used by the handle that the call which makes it returns; false: there is one, for
+	// the one program.
+	Handles bool
 }
 
 // Agent is one that can be started.
@@ -37,24 +40,22 @@ type Agent struct{ Name, Description string }
 // Server answers the calls of one program. Its methods may be called at once. Close must be called.
 type Server struct {
 	Options
-	sandbox sandbox
 
-	mu     sync.Mutex // guards the following
-	agents []*started
+	mu        sync.Mutex          // guards the following
+	sandboxes map[string]*sandbox // by handle
+	agents    []*started
 }
 
 // New makes a server. It starts nothing.
 func New(o Options) *Server {
-	s := &Server{Options: o}
-	s.sandbox.server = s
-	return s
+	return &Server{Options: o, sandboxes: map[string]*sandbox{}}
 }
 
 // Handle answers one call. It is a channel.Handler.
 func (s *Server) Handle(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "tool.list":
-		return json.Marshal(api.ToolListResult{Tools: list()})
+		return json.Marshal(api.ToolListResult{Tools: s.list()})
 	case "tool.call":
 		var p api.ToolCallParams
 		if err := json.Unmarshal(params, &p); err != nil {
@@ -124,8 +125,8 @@ func fitted(r api.ToolCallResult) (json.RawMessage, error) {
 }
 
 // typed makes a tool's function of one that has its arguments as a value.
-func typed[A any](do func(*Server, context.Context, A) (answer, error)) func(context.Context, *Server, json.RawMessage) (answer, error) {
-	return func(ctx context.Context, s *Server, text json.RawMessage) (answer, error) {
+func typed[A any](do func(*Server, context.Context, A) (answer, error)) function {
+	return function{do: func(ctx context.Context, s *Server, text json.RawMessage) (answer, error) {
 		var a A
 		if len(text) == 0 {
 			text = json.RawMessage("{}")
@@ -139,17 +140,20 @@ func typed[A any](do func(*Server, context.Context, A) (answer, error)) func(con
 			return answer{}, wrong("see the tool's schema", "the arguments do not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
 		}
 		return do(s, ctx, a)
-	}
+	}}
 }
 
 // Close ends all that the server started. Changes of the workspace that were not applied stay with
 // their run, and a line says so.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
-	agents := s.agents
-	s.agents = nil
+	agents, sandboxes := s.agents, s.sandboxes
+	s.agents, s.sandboxes = nil, nil
 	s.mu.Unlock()
-	err := s.sandbox.close(ctx)
+	var err error
+	for _, b := range sandboxes {
+		err = errors.Join(err, b.close(ctx))
+	}
 	for _, a := range agents {
 		err = errors.Join(err, s.settle(ctx, a.held))
 	}

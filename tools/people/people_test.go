@@ -18,7 +18,7 @@ import (
 // Every row can be sent: a name that clients take, a schema of an object, texts within the bounds.
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	all := list()
+	all := newRig(t).list()
 	if len(all) != 11 || !slices.IsSortedFunc(all, func(a, b tools.Tool) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("%d tools, or not by name", len(all))
 	}
@@ -140,14 +140,14 @@ func TestTheEndOfASandboxIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.use("run_command", `{"command":"true"}`)
-	r.endRun(0, end{record: agent.Record{Status: agent.StatusOOM, ExitCode: 137}}, r.sandbox.held)
+	r.endRun(0, end{record: agent.Record{Status: agent.StatusOOM, ExitCode: 137}}, r.only().held)
 	r.refused("run_command", `{"command":"true"}`, "memory limit reached")
 	if got := r.use("run_command", `{"command":"true"}`); got.Failed || len(r.cloved.started) != 2 || r.cloved.started[0].ID == r.cloved.started[1].ID {
 		t.Errorf("%+v, %d starts", got, len(r.cloved.started))
 	}
 	// In the middle of a call, whose session ends with it.
 	r.cloved.exec = func(context.Context, api.ExecParams, []byte, func(api.SessionOutput) error) (api.ExecResult, error) {
-		r.endRun(1, end{record: agent.Record{Status: agent.StatusOOM, ExitCode: 137}}, r.sandbox.held)
+		r.endRun(1, end{record: agent.Record{Status: agent.StatusOOM, ExitCode: 137}}, r.only().held)
 		return api.ExecResult{ExitCode: 137}, nil
 	}
 	r.refused("run_command", `{"command":"true"}`, "memory limit reached")
@@ -162,7 +162,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.use("run_command", `{"command":"true"}`)
-	must(t, r.sandbox.held.take(api.SessionOutput{Denied: &api.SessionDenied{Denial: agent.Denial{Target: "tcp://api.example.com:443"}, Hint: "--allow api.example.com"}}))
+	must(t, r.only().held.take(api.SessionOutput{Denied: &api.SessionDenied{Denial: agent.Denial{Target: "tcp://api.example.com:443"}, Hint: "--allow api.example.com"}}))
 	if got := r.use("run_command", `{"command":"true"}`); !strings.Contains(got.Text, "refused tcp://api.example.com:443 (the user allows it with clove mcp --allow api.example.com)") {
 		t.Errorf("%+v", got)
 	}

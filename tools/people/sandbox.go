@@ -11,9 +11,13 @@ import (
 	"clove.run/clove/tools"
 )
 
-// sandbox is the one in which the tools work.
+// sandbox is one in which tools work.
 type sandbox struct {
 	server *Server
+
+	// The server's mu guards the following.
+	calls int         // in flight
+	idle  *time.Timer // ends it; nil: it does not end by itself
 
 	mu     sync.Mutex // guards the following, and is held while one is started
 	held   *held      // nil: none was started yet
@@ -27,7 +31,7 @@ func (b *sandbox) live(ctx context.Context) (*held, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return nil, &agent.Error{Kind: agent.KindConflict, Message: "clove mcp is ending"}
+		return nil, errEnding
 	case b.held != nil && !b.held.ended():
 		return b.held, nil
 	case b.held != nil:
