@@ -11,7 +11,7 @@ import (
 type KeptTool struct {
 	tools.Definition
 	Owner uint32    `json:"owner"`
-	Added time.Time `json:"added,omitzero" col:"ADDED,age"` // absent: it is built in
+	Added time.Time `json:"added,omitzero"` // absent: it is built in
 }
 
 // ToolAddParams keeps a tool of the caller's.

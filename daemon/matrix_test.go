@@ -86,6 +86,10 @@ var matrix = map[string]row{
 
 	methods.ManifestAdd.Name:    row{api.CodeParams, api.CodeParams, api.CodeParams, `-"name":"no name","spec":{}`},
 	methods.ManifestList.Name:   forAll,
+	methods.ToolAdd.Name:        row{api.CodeParams, api.CodeParams, api.CodeParams, `-"tool":{"name":"no name"}`},
+	methods.ToolShow.Name:       row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"tool":"none"`},
+	methods.ToolKept.Name:       forAll,
+	methods.ToolRemove.Name:     row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"tool":"none"`},
 	methods.ManifestRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
 
 	agents.AgentHandoff.Name:  forAgent,

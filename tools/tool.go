@@ -47,7 +47,7 @@ const (
 // Definition is a tool with how it runs.
 type Definition struct {
 	Tool
-	Kind  Kind  `json:"run"`
+	Kind  Kind  `json:"run" col:"RUN"`
 	Place Place `json:"where"`
 	// Command is the template of a KindCommand: the program and its arguments. {NAME} stands for an
 	// argument of the call; there is no shell.

@@ -22,7 +22,7 @@ func toolCommand() command {
 		task: "decide", usage: "keep tools, and see and call those of agents",
 		verbs: []verb{
 			{line: "clove tool add [--json] FILE", act: ask(methods.ToolAdd).fills(fillTool).shows(says(func(_ *line, r api.ToolResult) string { return r.Tool.Name }))},
-			{line: "clove tool ls [--json]", act: list(methods.ToolKept).columns("TOOL", "ADDED", "DESCRIPTION")},
+			{line: "clove tool ls [--json]", act: list(methods.ToolKept).columns("TOOL", "RUN", "DESCRIPTION")},
 			{line: "clove tool show [--json] TOOL", act: ask(methods.ToolShow).shows(showTool)},
 			{line: "clove tool rm TOOL", act: ask(methods.ToolRemove).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
 			{line: "clove tool of [--json] AGENT", act: list(agents.ToolList).columns("TOOL", "DESCRIPTION")},

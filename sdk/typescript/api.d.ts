@@ -962,6 +962,30 @@ export interface ManifestNameParams {
   key?: string;
 }
 
+/** Keeps a tool of the caller's. */
+export interface ToolAddParams {
+  tool: Definition;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a tool of the caller's, or one that is built in. */
+export interface ToolShowParams {
+  tool: string;
+}
+
+/** Says where the last answer ended. */
+export interface ToolKeptParams {
+  after?: string;
+}
+
+/** Names a tool of the caller's. */
+export interface ToolNameParams {
+  tool: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Gives a run a grant. */
 export interface GrantGiveParams {
   run: string;
@@ -3406,6 +3430,46 @@ export interface ManifestRemoveResult {
   removed: AddedManifest[];
 }
 
+/** A tool that a user has added, or one that is built in. */
+export interface KeptTool {
+  name: string;
+  title?: string;
+  description: string;
+  /** the JSON schema of the arguments, which are an object. */
+  arguments: unknown;
+  /** that of the result, which is JSON then; absent: the result is text. */
+  result?: unknown;
+  annotations?: Annotations;
+  run: string;
+  where: string;
+  /**
+   * the template of a KindCommand: the program and its arguments. {NAME} stands for an argument of
+   * the call; there is no shell.
+   */
+  command?: string[];
+  /** bounds a call; 0: DefaultTimeout. */
+  timeout_ns?: number;
+  /** what a call takes of budgets' own dimensions, beside one of tool_calls. */
+  costs?: { [key: string]: number };
+  /** says that a grant must have the tool's name: tool:* does not cover it. */
+  named?: boolean;
+  owner: number;
+  /** absent: it is built in */
+  added?: Time;
+}
+
+/** Has a tool. */
+export interface ToolResult {
+  tool: KeptTool;
+}
+
+/** Has tools, by name. */
+export interface ToolKeptResult {
+  tools: KeptTool[];
+  /** after of the next part; absent: there is none */
+  next?: string;
+}
+
 /** A part of the lines of accounts, in the order of their names. */
 export interface BudgetListResult {
   budgets: Budget[];
@@ -3917,6 +3981,31 @@ export interface Exec {
   timeout_ns?: number;
   /** what it started ends with it also where it ends by itself */
   kill_rest?: boolean;
+}
+
+/** A tool with how it runs. */
+export interface Definition {
+  name: string;
+  title?: string;
+  description: string;
+  /** the JSON schema of the arguments, which are an object. */
+  arguments: unknown;
+  /** that of the result, which is JSON then; absent: the result is text. */
+  result?: unknown;
+  annotations?: Annotations;
+  run: string;
+  where: string;
+  /**
+   * the template of a KindCommand: the program and its arguments. {NAME} stands for an argument of
+   * the call; there is no shell.
+   */
+  command?: string[];
+  /** bounds a call; 0: DefaultTimeout. */
+  timeout_ns?: number;
+  /** what a call takes of budgets' own dimensions, beside one of tool_calls. */
+  costs?: { [key: string]: number };
+  /** says that a grant must have the tool's name: tool:* does not cover it. */
+  named?: boolean;
 }
 
 /** A supervisor's: a request of a run that is to carry a secret. */
@@ -4507,6 +4596,22 @@ export interface ClovedManifestMethods {
 
 /** The methods tool.*. */
 export interface ClovedToolMethods {
+  /**
+   * Keeps a tool of the caller's, a command, which agents of the caller's with a grant of its name
+   * may call. One of the same name is refused: remove it first.
+   */
+  add(params: ToolAddParams, options?: CallOptions): Promise<ToolResult>;
+  /** Returns a tool of the caller's, or one that is built in. */
+  show(params: ToolShowParams, options?: CallOptions): Promise<ToolResult>;
+  /**
+   * Lists the tools that are built in and those that the caller has added. If there are more, the
+   * answer has next, and the same request with that as after returns the following part.
+   */
+  kept(params?: ToolKeptParams, options?: CallOptions): Promise<ToolKeptResult>;
+  /** Yields the tools of all parts of tool.kept, in as many calls as that takes. */
+  keptAll(params?: ToolKeptParams, options?: CallOptions): AsyncGenerator<KeptTool, void, void>;
+  /** Forgets a tool of the caller's. Calls that are at work come to their end. */
+  remove(params: ToolNameParams, options?: CallOptions): Promise<void>;
   /**
    * Lists the tools that a run's grants cover, with the schemas of their arguments. If there are
    * more, the answer has next, and the same request with that as after returns the following part.

@@ -1341,6 +1341,73 @@ class ManifestRemoveResult:
 
 
 @dataclass(frozen=True)
+class KeptTool:
+    """A tool that a user has added, or one that is built in."""
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    arguments: Any = None  # the JSON schema of the arguments, which are an object.
+    result: Any = None  # that of the result, which is JSON then; absent: the result is text.
+    annotations: Annotations = field(default_factory=Annotations)
+    run: str = ""
+    where: str = ""
+    command: list[str] = field(default_factory=list)  # the template of a KindCommand: the program and its arguments. {NAME} stands for an argument of the call; there is no shell.
+    timeout_ns: int = 0  # bounds a call; 0: DefaultTimeout.
+    costs: dict[str, int] = field(default_factory=dict)  # what a call takes of budgets' own dimensions, beside one of tool_calls.
+    named: bool = False  # says that a grant must have the tool's name: tool:* does not cover it.
+    owner: int = 0
+    added: Optional[datetime] = None  # absent: it is built in
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> KeptTool:
+        return cls(
+            name=o.get("name") or "",
+            title=o.get("title") or "",
+            description=o.get("description") or "",
+            arguments=o.get("arguments"),
+            result=o.get("result"),
+            annotations=Annotations.read(o.get("annotations") or {}),
+            run=o.get("run") or "",
+            where=o.get("where") or "",
+            command=list(o.get("command") or ()),
+            timeout_ns=o.get("timeout_ns") or 0,
+            costs=dict(o.get("costs") or {}),
+            named=o.get("named") or False,
+            owner=o.get("owner") or 0,
+            added=read_time(o.get("added")),
+        )
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """Has a tool."""
+
+    tool: KeptTool = field(default_factory=KeptTool)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ToolResult:
+        return cls(
+            tool=KeptTool.read(o.get("tool") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class ToolKeptResult:
+    """Has tools, by name."""
+
+    tools: list[KeptTool] = field(default_factory=list)
+    next: str = ""  # after of the next part; absent: there is none
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ToolKeptResult:
+        return cls(
+            tools=[KeptTool.read(x or {}) for x in o.get("tools") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class BudgetListResult:
     """A part of the lines of accounts, in the order of their names."""
 
@@ -2252,6 +2319,41 @@ class Exec:
 
 
 @dataclass(frozen=True)
+class Definition:
+    """A tool with how it runs."""
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    arguments: Any = None  # the JSON schema of the arguments, which are an object.
+    result: Any = None  # that of the result, which is JSON then; absent: the result is text.
+    annotations: Annotations = field(default_factory=Annotations)
+    run: str = ""
+    where: str = ""
+    command: list[str] = field(default_factory=list)  # the template of a KindCommand: the program and its arguments. {NAME} stands for an argument of the call; there is no shell.
+    timeout_ns: int = 0  # bounds a call; 0: DefaultTimeout.
+    costs: dict[str, int] = field(default_factory=dict)  # what a call takes of budgets' own dimensions, beside one of tool_calls.
+    named: bool = False  # says that a grant must have the tool's name: tool:* does not cover it.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Definition:
+        return cls(
+            name=o.get("name") or "",
+            title=o.get("title") or "",
+            description=o.get("description") or "",
+            arguments=o.get("arguments"),
+            result=o.get("result"),
+            annotations=Annotations.read(o.get("annotations") or {}),
+            run=o.get("run") or "",
+            where=o.get("where") or "",
+            command=list(o.get("command") or ()),
+            timeout_ns=o.get("timeout_ns") or 0,
+            costs=dict(o.get("costs") or {}),
+            named=o.get("named") or False,
+        )
+
+
+@dataclass(frozen=True)
 class SecretUseParams:
     """A supervisor's: a request of a run that is to carry a secret."""
 
@@ -2786,6 +2888,47 @@ class ToolMethods:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+
+    async def add(
+        self,
+        tool: Union[Definition, Mapping[str, Any]],
+        *,
+        key: Optional[str] = None,
+    ) -> ToolResult:
+        """Keeps a tool of the caller's, a command, which agents of the caller's with a
+        grant of its name may call. One of the same name is refused: remove it first.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"tool": tool, "key": key}
+        return ToolResult.read(await self._caller.call("tool.add", params))
+
+    async def show(self, tool: str) -> ToolResult:
+        """Returns a tool of the caller's, or one that is built in."""
+        params = {"tool": tool}
+        return ToolResult.read(await self._caller.call("tool.show", params))
+
+    async def kept(self, *, after: Optional[str] = None) -> ToolKeptResult:
+        """Lists the tools that are built in and those that the caller has added. If
+        there are more, the answer has next, and the same request with that as after
+        returns the following part.
+        """
+        params = {"after": after}
+        return ToolKeptResult.read(await self._caller.call("tool.kept", params))
+
+    def kept_all(self) -> AsyncIterator[KeptTool]:
+        """Yields the tools of all parts of tool.kept, in as many calls as that takes."""
+        return pages_async(self.kept, "tools", {})
+
+    async def remove(self, tool: str, *, key: Optional[str] = None) -> None:
+        """Forgets a tool of the caller's. Calls that are at work come to their end.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"tool": tool, "key": key}
+        await self._caller.call("tool.remove", params)
 
     async def list(self, run: str, *, after: Optional[str] = None) -> ToolListResult:
         """Lists the tools that a run's grants cover, with the schemas of their
@@ -4217,6 +4360,9 @@ __all__ = [
     "ManifestResult",
     "ManifestListResult",
     "ManifestRemoveResult",
+    "KeptTool",
+    "ToolResult",
+    "ToolKeptResult",
     "BudgetListResult",
     "DaySum",
     "BudgetReportResult",
@@ -4261,5 +4407,6 @@ __all__ = [
     "SessionSize",
     "Update",
     "Exec",
+    "Definition",
     "SecretUseParams",
 ]
