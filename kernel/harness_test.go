@@ -30,6 +30,7 @@ const patience = time.Minute
 type rig struct {
 	keys   secrets.Keys   // nil: it keeps no secrets
 	taints service.Taints // nil: they are not kept
+	tools  place          // nil: no tools run
 	t      *testing.T
 	*Kernel
 	dir      string
@@ -82,6 +83,9 @@ func (r *rig) open() {
 		Approvers: func() []uint32 { return []uint32{2000, 2001} },
 		Manifest:  r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
 		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files, Secrets: r.keys, Taints: r.taints}
+	if r.tools != nil {
+		r.config.Tools = r.tools
+	}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })

@@ -193,11 +193,12 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	ran, err := t.run(c, d, p, timeout, &result)
 	result.DurationMS = time.Since(began).Milliseconds()
 	used := amounts(d)
+	ahead := used
 	if !ran {
-		used = nil
+		used, ahead = nil, nil
 	}
 	out.Recorded = true // the settlement is its record
-	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: amounts(d)})
+	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: ahead})
 	t.Ledger.Called(c.Run.Spec.ID, agent.RunToolCalled, result.Call, detail(d.Name, result, err))
 	return result, out, cmp.Or(err, settled)
 }
