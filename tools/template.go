@@ -39,6 +39,9 @@ func ValidateCommand(template []string, schema json.RawMessage) error {
 	case len(pieces(template[0])) != 1 || pieces(template[0])[0].name != "":
 		return fmt.Errorf("command: the program %q has a placeholder: only its arguments may have one", template[0])
 	}
+	if strings.Contains(template[0], "/") && template[0][0] != '/' {
+		return fmt.Errorf("command: the program %q must be an absolute path, or a name on PATH", template[0])
+	}
 	properties, err := propertyTypes(schema)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ func TestCommandsAreChecked(t *testing.T) {
 		{[]string{""}, "no program"},
 		{[]string{"{a}"}, "has a placeholder"},
 		{[]string{"/bin/{a}", "x"}, "has a placeholder"},
+		{[]string{"bin/prog"}, "absolute path"},
 		{[]string{"prog", "{b}"}, "no property for {b}"},
 		{[]string{"prog", "x{A}"}, "no property for {A}"},
 		{[]string{"prog", "{o}"}, "is an object"},

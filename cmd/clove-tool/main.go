@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,11 +79,29 @@ func read(stdin io.Reader) (o tools.Order, err error) {
 	if len(o.Arguments) > tools.MaxArguments {
 		return o, fmt.Errorf("the arguments have more than %d bytes", tools.MaxArguments)
 	}
+	if o.Arguments, err = single(o.Arguments); err != nil {
+		return o, fmt.Errorf("the arguments: %w", err)
+	}
 	if o.Most <= 0 {
 		o.Most = tools.MaxText
 	}
 	o.Most = min(o.Most, maxMost)
 	return o, nil
+}
+
+// single has each name of an object once. Another reader of the same text, as a command that reads
+// its stdin, could take another of two values than the one that was checked.
+func single(text json.RawMessage) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // as they are written
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
 }
 
 // check checks the arguments of an order.

@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/tools"
 )
 
@@ -56,6 +61,8 @@ func TestCalls(t *testing.T) {
 		{`{"tool":"mine","command":["cat","{a}"],` + schema + `,"arguments":{"b":"x"}}`, tools.ExitInvalid, "", `"a" is missing`},
 		{`{"tool":"mine","command":["cat","{b}"],` + schema + `,"arguments":{"a":"x"}}`, tools.ExitInvalid, "", "no property for {b}"},
 		{`{"tool":"mine","command":["cat"],"schema":{"$ref":"http://127.0.0.1/"}}`, tools.ExitInvalid, "", "nothing is loaded"},
+		{`{"tool":"mine","command":["cat"],` + schema + `,"arguments":{"a":3,"n":12345678901234567890,"a":"x"}}`, tools.ExitDone, `{"a":"x","n":12345678901234567890}`, ""},
+		{`{"tool":"mine","command":["./x"]}`, tools.ExitInvalid, "", "absolute path"},
 		{`{"tool":"mine","command":[]}`, tools.ExitInvalid, "", "no program"},
 		{`{"tool":"mine","command":["yes"],"most":1000,"arguments":{}`, tools.ExitInvalid, "", "the order is none"},
 		{``, tools.ExitInvalid, "", "the order is none"},
@@ -72,6 +79,58 @@ func TestCalls(t *testing.T) {
 		}
 		if d, _ := tools.Builtin(o.Tool); status == tools.ExitDone && d.Result != nil && !json.Valid([]byte(result)) {
 			t.Errorf("%.200s: %.300q is no JSON", row.order, result)
+		}
+	}
+}
+
+// SIGTERM ends a call with all that it started, and SIGKILL with the program that it started.
+func TestSignalsEndACall(t *testing.T) {
+	if os.Getenv("CLOVE_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	t.Parallel()
+	for signal, name := range map[syscall.Signal]string{syscall.SIGTERM: "child", syscall.SIGKILL: "leader"} {
+		dir := t.TempDir()
+		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Dir, c.Env = dir, []string{"CLOVE_TEST_MAIN=1", "PATH=" + os.Getenv("PATH")}
+		c.Stdin = strings.NewReader(`{"tool":"exec","arguments":{"argv":["sh","-c","echo $$ >leader; sleep 61 & echo $! >child; mv child leader ..; wait"],"cwd":"` + dir + `/in"}}`)
+		if err := os.Mkdir(dir+"/in", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		deadline := time.Now().Add(testhost.Patience(10 * time.Second))
+		var number []byte
+		for len(number) == 0 && time.Now().Before(deadline) {
+			if _, err := os.Stat(dir + "/leader"); err == nil { // moved behind child
+				number, _ = os.ReadFile(dir + "/" + name)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		stat := "/proc/" + strings.TrimSpace(string(number)) + "/stat"
+		if _, err := os.Stat(stat); err != nil {
+			t.Errorf("%s does not run: %v", name, err)
+		}
+		_ = c.Process.Signal(signal)
+		_ = c.Wait()
+		if got := c.ProcessState.ExitCode(); signal == syscall.SIGTERM && got != tools.ExitFailed {
+			t.Errorf("it exits with %d", got)
+		}
+		lives := true
+		for lives && time.Now().Before(deadline) {
+			text, err := os.ReadFile(stat)
+			lives = err == nil && !strings.Contains(string(text), ") Z ")
+			time.Sleep(time.Millisecond)
+		}
+		if lives {
+			t.Errorf("%s lives behind %s", name, signal)
+		}
+		if number, err := os.ReadFile(dir + "/child"); err == nil && signal == syscall.SIGKILL {
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(number))); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // the end of its sandbox would
+			}
 		}
 	}
 }

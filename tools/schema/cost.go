@@ -3,7 +3,7 @@ package schema
 import "errors"
 
 // maxCost bounds the evaluations of a validation; each takes up to some microseconds.
-const maxCost = 100_000
+const maxCost = 50_000
 
 // errCost and errEndless are why arguments are not validated.
 var (

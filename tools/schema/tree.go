@@ -55,7 +55,7 @@ type node struct {
 	named    map[string]*node // of properties
 	patterns map[*regexp.Regexp]*node
 	pattern  int // instructions of all its patterns
-	weight   int // values in enum and const
+	weight   int // of what it compares with at each evaluation
 	base     *url.URL
 }
 
@@ -129,8 +129,12 @@ func (t *tree) add(raw any, base *url.URL, places []string) (*node, error) {
 // measure weighs what a subschema compares with.
 func (t *tree) measure(n *node) error {
 	n.weight = 1 + count(n.raw["enum"]) + count(n.raw["const"])
-	for _, list := range []string{"required", "type"} {
+	for _, list := range []string{"required", "type", "dependentRequired"} {
 		n.weight += count(n.raw[list])
+	}
+	for _, name := range []string{"properties", "patternProperties", "dependentSchemas", "dependencies"} { // each is looked up
+		object, _ := n.raw[name].(map[string]any)
+		n.weight += len(object) / 4
 	}
 	if text, is := n.raw["pattern"].(string); is {
 		_, size, err := t.compile(text)
