@@ -13,7 +13,6 @@ import (
 type bounding struct {
 	transport sdk.Transport
 	sdk.Connection
-	over  func() // nothing more comes
 	hurry func() // bounds the time for writing
 
 	mu      sync.Mutex          // guards the following
@@ -23,8 +22,8 @@ type bounding struct {
 	rests   sync.Cond // open is empty, or closed
 }
 
-func newBounding(t sdk.Transport, over, hurry func()) *bounding {
-	b := &bounding{transport: t, over: over, hurry: hurry, open: map[jsonrpc.ID]bool{}}
+func newBounding(t sdk.Transport, hurry func()) *bounding {
+	b := &bounding{transport: t, hurry: hurry, open: map[jsonrpc.ID]bool{}}
 	b.rests.L = &b.mu
 	return b
 }
@@ -40,7 +39,6 @@ func (b *bounding) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		m, err := b.Connection.Read(ctx)
 		if err != nil {
-			b.over()
 			b.rest()
 			return nil, err
 		}

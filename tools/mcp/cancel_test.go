@@ -174,8 +174,6 @@ func TestControlIsGone(t *testing.T) {
 	}
 	r.next("tool.call")
 	waiting := r.next("mail.receive")
-	listen, err := sessionListen(r)
-	must(t, err)
 	r.conn.Close()
 	if got := await(t, results["clove_mail_receive"]); !strings.HasPrefix(got, "busy: clove is away") {
 		t.Error(got)
@@ -193,19 +191,4 @@ func TestControlIsGone(t *testing.T) {
 	if err := await(t, r.served); err != nil {
 		t.Error(err)
 	}
-	listen.Close()
-}
-
-// sessionListen begins a request that has no end of its own.
-func sessionListen(r *rig) (net.Conn, error) {
-	body, headers := single("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, "")
-	conn, err := net.Dial("tcp", r.address)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = conn.Write([]byte(raw(body, headers...))); err != nil {
-		return nil, err
-	}
-	_, err = bufio.NewReader(conn).ReadString('\n')
-	return conn, err
 }

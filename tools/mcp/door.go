@@ -44,7 +44,6 @@ type client struct {
 type request struct {
 	session string
 	cancel  context.CancelFunc
-	endless bool // its client listens for changes
 }
 
 func newDoor(of link.Serve, calls *os.File, t times) (*door, error) {
@@ -89,10 +88,11 @@ const anything = "clove://anything"
 // original is the key of the request as the client sent it.
 type original struct{}
 
-// methods answers what this package serves itself; the rest, as initialize, is the SDK's.
+// methods answers what this package serves itself; the rest, as initialize, is the SDK's. There, a subscription
+// ends at once, as the capabilities have none.
 func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-		ctx, cancel, end := d.enter(ctx, r)
+		ctx, end := d.enter(ctx, r)
 		defer end()
 		switch r := r.(type) {
 		case *sdk.ListToolsRequest:
@@ -109,22 +109,19 @@ func (d *door) methods(next sdk.MethodHandler) sdk.MethodHandler {
 			params := *r.Params
 			params.URI = anything
 			return next(context.WithValue(ctx, original{}, r), method, &sdk.ReadResourceRequest{Session: r.Session, Params: &params, Extra: r.Extra})
-		case *sdk.SubscriptionsListenRequest:
-			defer context.AfterFunc(d.leaving, cancel)() // it has no other end
 		}
 		return next(ctx, method, r)
 	}
 }
 
 // enter notes a request, whose context ends also when its client over HTTP goes.
-func (d *door) enter(ctx context.Context, r sdk.Request) (_ context.Context, cancel, end func()) {
-	ctx, cancel = context.WithCancel(ctx)
+func (d *door) enter(ctx context.Context, r sdk.Request) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last++
 	number := d.last
-	_, endless := r.(*sdk.SubscriptionsListenRequest)
-	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel, endless: endless}
+	d.flying[number] = &request{session: r.GetSession().ID(), cancel: cancel}
 	rest := func() {}
 	if extra := r.GetExtra(); extra != nil {
 		if client, is := d.clients[extra.Header.Get(clientHeader)]; is {
@@ -133,7 +130,7 @@ func (d *door) enter(ctx context.Context, r sdk.Request) (_ context.Context, can
 			rest = func() { stop(); quiet() }
 		}
 	}
-	return ctx, cancel, func() {
+	return ctx, func() {
 		rest()
 		cancel()
 		d.mu.Lock()

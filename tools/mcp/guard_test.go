@@ -45,6 +45,9 @@ func TestOtherSitesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d, %s", name, a.status, a.text)
 		}
 	}
+	if ours(&http.Request{Host: "evil.example"}) { // the SDK refuses it, too
+		t.Error("any name is ours")
+	}
 	if !ours(&http.Request{Host: "localhost", Header: http.Header{"Origin": {"http://localhost"}}}) ||
 		ours(&http.Request{Host: "localhost", Header: http.Header{"Origin": {"http://localhost", "http://evil.example"}}}) {
 		t.Error("of two origins, one counts")
@@ -93,6 +96,7 @@ func TestTheTokenIsNeeded(t *testing.T) {
 func TestForgedHeaders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
+	id := r.session()
 	call, headers := single("tools/call", `"name":"echo"`, "echo")
 	list, listHeaders := single("tools/list", "", "")
 	read, readHeaders := single("resources/read", `"uri":"clove://run"`, "clove://other")
@@ -111,6 +115,7 @@ func TestForgedHeaders(t *testing.T) {
 		"another resource":      {read, readHeaders, 400, "-32020"},
 		"no revision":           {call, append(headers, versionHeader, ""), 400, "-32020"},
 		"an older revision":     {call, append(headers, versionHeader, revisionOld), 400, "-32020"},
+		"of a session":          {call, append(headers, versionHeader, revisionOld, sessionHeader, id), 400, "-32020"},
 		"one that is to come":   {strings.ReplaceAll(call, revisionNew, "2030-01-01"), append(headers, versionHeader, "2030-01-01"), 400, "-32022"},
 		"two names in the body": {strings.Replace(call, `"name":"echo"`, `"name":"harmless","name":"echo"`, 1), append(headers, "Mcp-Name", "harmless"), 400, "-32020"},
 		"a name in capitals":    {strings.Replace(call, `"name":"echo"`, `"name":"harmless","Name":"echo"`, 1), append(headers, "Mcp-Name", "echo"), 400, "-32020"},

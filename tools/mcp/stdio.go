@@ -30,7 +30,6 @@ func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
 		return nil, err
 	}
 	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
-		func() { d.cancel(func(r *request) bool { return r.endless }) },
 		func() { _ = to.SetWriteDeadline(time.Now().Add(d.times.write)) }) // a file has none, and needs none
 	session, err := d.server(nil).Connect(context.Background(), conn, nil)
 	if err != nil {

@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"clove.run/clove/api"
 	"clove.run/clove/tools/link"
 )
 
@@ -70,14 +72,23 @@ func TestAClientThatWritesNoMore(t *testing.T) {
 	in, out := r.stdio()
 	call, _ := single("tools/call", `"name":"echo","arguments":{"a":1}`, "")
 	call = strings.Replace(call, `"id":1`, `"id":2`, 1)
-	listen, _ := single("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, "") // which ends then
-	_, err := io.WriteString(in, initialize+"\n"+call+"\n"+strings.Replace(listen, `"id":1`, `"id":3`, 1)+"\n")
+	_, err := io.WriteString(in, initialize+"\n"+call+"\n")
 	must(t, err)
 	in.Close()
 	text, err := io.ReadAll(out)
 	must(t, err)
 	if !strings.Contains(string(text), `{\"a\":1}`) || !strings.Contains(string(text), `"protocolVersion":"2025-11-25"`) {
 		t.Errorf("%s", text)
+	}
+	await(t, r.ended)
+
+	in, out = r.stdio() // a subscription ends at once
+	listen, _ := single("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, "")
+	_, err = io.WriteString(in, listen+"\n")
+	must(t, err)
+	in.Close()
+	if text, err = io.ReadAll(out); err != nil || strings.Count(string(text), "\n") != 2 {
+		t.Errorf("%v: %s", err, text)
 	}
 	await(t, r.ended)
 }
@@ -144,12 +155,20 @@ func TestLinesAreBounded(t *testing.T) {
 // A client that reads no answers keeps neither its own end from coming nor that of the process.
 func TestAClientThatReadsNothing(t *testing.T) {
 	t.Parallel()
-	ends := make(chan struct{})
+	var held atomic.Pointer[chan struct{}]
 	r := newRig(t, func(r *rig) {
-		held(ends)(r)
 		r.server.times.write = 100 * time.Millisecond
+		r.answer = func(c called, _ api.ToolCallParams) (api.ToolCallResult, error) {
+			select {
+			case <-c.ctx.Done():
+			case <-*held.Load():
+			}
+			return api.ToolCallResult{Text: "held"}, nil
+		}
 	})
-	stuck := func() {
+	stuck := func() (ends chan struct{}) {
+		ends = make(chan struct{})
+		held.Store(&ends)
 		in, _ := r.stdio()
 		go func() {
 			for n := 0; ; n++ {
@@ -162,11 +181,16 @@ func TestAClientThatReadsNothing(t *testing.T) {
 			r.next("tool.call")
 		}
 		time.Sleep(100 * time.Millisecond) // until the pipe is full
+		return ends
 	}
 	stuck()
 	must(t, r.conn.Send(link.ToDoor{Leave: "terminal"}))
 	await(t, r.ended)
-	stuck()
+	close(stuck()) // there are answers that cannot be written
+	time.Sleep(100 * time.Millisecond)
+	must(t, r.conn.Send(link.ToDoor{Leave: "terminal"}))
+	await(t, r.ended)
+	ends := stuck()
 	r.conn.Close()
 	close(ends)
 	must(t, await(t, r.served))
