@@ -13,7 +13,7 @@ GOBIN=$TOP/build/tools go install "$GOFAIL"
 rm -rf "$COPY" "$OUT"
 mkdir -p "$COPY" "$OUT/real"
 git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -T - -c -f - | tar -x -C "$COPY"
-for folder in "$OUT" "$OUT/real"; do cp bin/clove-init bin/clove-gate bin/clove-loop bin/clove-models bin/clove-swap bin/clove-upstream "$folder/"; done
+for folder in "$OUT" "$OUT/real"; do cp bin/clove-init bin/clove-gate bin/clove-loop bin/clove-mcp bin/clove-models bin/clove-swap bin/clove-upstream "$folder/"; done
 cp integration/failpoints/clove.sh "$OUT/clove"
 
 cd "$COPY"
