@@ -170,6 +170,11 @@ func TestAProgramOfAPersonUsesTools(t *testing.T) {
 			if text := p.good("run_code", map[string]any{"language": "python", "code": "import os; print(6 * 7, os.getcwd())"}); text != "42 /workspace\n" {
 				t.Errorf("%q", text)
 			}
+			for language, code := range map[string]string{"bash": "-x 2>/dev/null; echo 42", "python": "-1; print(42)"} {
+				if text := p.good("run_code", map[string]any{"language": language, "code": code}); text != "42\n" {
+					t.Errorf("%s: %q", language, text)
+				}
+			}
 			p.good("write_file", map[string]any{"path": "sub/b.txt", "content": "one\ntwo\n"})
 			if text := p.good("read_file", map[string]any{"path": "sub/b.txt", "offset": 2}); text != "two\n" {
 				t.Errorf("%q", text)

@@ -98,7 +98,7 @@ func (p mcpServer) serve(c *cli.Context, handles bool, others []string, through 
 	if err != nil {
 		return err
 	}
-	// Where a client starts, is not known when it is installed.
+	// At the installation it is not known in which folder a client will start it.
 	if at := c.String(settings.Workspace); at != "" && filepath.Clean(at) == "." && new(resolve.Request).ShowFolder(h) != nil {
 		return invalid(settings.Workspace, "start the client in a project, or name the folder by its path", "%s is a home or holds one, and a model would see what is in it", h.Dir)
 	}
@@ -112,6 +112,7 @@ func (p mcpServer) serve(c *cli.Context, handles bool, others []string, through 
 	}
 	defer d.Close()
 	reportWider(p.screen, spec.Policy)
+	signal.Ignore(unix.SIGPIPE) // a client that reads no more is an error of a write, and what was started is ended
 	ctx, stop := signal.NotifyContext(c.Context, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	server := people.New(people.Options{

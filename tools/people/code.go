@@ -6,11 +6,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// languages are the interpreters of run_code: the words before the code.
-var languages = map[string][]string{
-	"python": {"python3", "-c"},
-	"node":   {"node", "-e"},
-	"bash":   {"bash", "-c"},
+// languages are the interpreters of run_code. Code that begins with a dash is no flag of theirs.
+var languages = map[string]func(code string) []string{
+	"python": func(code string) []string { return []string{"python3", "-c", code} },
+	"node":   func(code string) []string { return []string{"node", "--eval=" + code} },
+	"bash":   func(code string) []string { return []string{"bash", "-c", "--", code} },
 }
 
 type codeArguments struct {
@@ -25,7 +25,7 @@ func (b *sandbox) runCode(ctx context.Context, a codeArguments) (answer, error) 
 	if !known {
 		return answer{}, wrong("use python, node or bash", "there is no language %.32q", a.Language)
 	}
-	return b.exec(ctx, agent.Exec{Command: append(words[:len(words):len(words)], a.Code)}, a.Timeout, nil)
+	return b.exec(ctx, agent.Exec{Command: words(a.Code)}, a.Timeout, nil)
 }
 
 type commandArguments struct {
@@ -36,7 +36,7 @@ type commandArguments struct {
 }
 
 // byShell has bash execute a text, or sh where a root has no bash.
-const byShell = `if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec sh -c "$1"`
+const byShell = `if command -v bash >/dev/null 2>&1; then exec bash -c -- "$1"; fi; exec sh -c -- "$1"`
 
 func (b *sandbox) runCommand(ctx context.Context, a commandArguments) (answer, error) {
 	if a.Command == "" {
