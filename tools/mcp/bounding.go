@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -11,9 +13,10 @@ import (
 // bounding is a connection, and the transport that makes it, with a bound of requests that have no answer yet.
 // Where nothing more can be read, it ends when all are answered: the SDK cancels them at the end.
 type bounding struct {
-	transport sdk.Transport
 	sdk.Connection
-	hurry func() // bounds the time for writing
+	transport sdk.Transport
+	door      *door
+	out       *os.File // to the client
 
 	mu      sync.Mutex          // guards the following
 	open    map[jsonrpc.ID]bool // requests
@@ -22,8 +25,8 @@ type bounding struct {
 	rests   sync.Cond // open is empty, or closed
 }
 
-func newBounding(t sdk.Transport, hurry func()) *bounding {
-	b := &bounding{transport: t, hurry: hurry, open: map[jsonrpc.ID]bool{}}
+func newBounding(d *door, in, out *os.File) *bounding {
+	b := &bounding{door: d, out: out, open: map[jsonrpc.ID]bool{}, transport: &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody}}
 	b.rests.L = &b.mu
 	return b
 }
@@ -39,6 +42,7 @@ func (b *bounding) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		m, err := b.Connection.Read(ctx)
 		if err != nil {
+			defer b.probe()()
 			b.rest()
 			return nil, err
 		}
@@ -51,6 +55,28 @@ func (b *bounding) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return nil, err
 		}
 	}
+}
+
+// probe writes an empty line now and then: one who writes no more may still read answers, or may have gone. Then
+// the calls in flight end.
+func (b *bounding) probe() (stop func()) {
+	ended := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(b.door.times.probe)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticker.C:
+				if _, err := b.out.WriteString("\n"); err != nil {
+					b.door.cancel(func(*request) bool { return true })
+					return
+				}
+			}
+		}
+	}()
+	return func() { close(ended) }
 }
 
 func (b *bounding) enter(id jsonrpc.ID) bool {
@@ -79,6 +105,9 @@ func (b *bounding) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	return err
 }
+
+// hurry bounds the time for writing. A file has no such bound, and needs none.
+func (b *bounding) hurry() { _ = b.out.SetWriteDeadline(time.Now().Add(b.door.times.write)) }
 
 func (b *bounding) Close() error {
 	b.mu.Lock()

@@ -39,6 +39,7 @@ const (
 type times struct {
 	write    time.Duration // of a part of an answer
 	progress time.Duration // between notifications of a call's progress
+	probe    time.Duration // between looks for a client that writes no more
 	alive    time.Duration // between comments in a stream of events that has no others
 	wait     time.Duration // of a call that waits for something, where the caller has named no other
 }
@@ -63,7 +64,7 @@ type served interface {
 // New makes a server that serves what control says.
 func New(control *packet.Conn) *Server {
 	return &Server{control: control, bodies: bounded.NewBytes(maxBodies), served: map[string]served{},
-		times: times{write: 30 * time.Second, progress: 5 * time.Second, alive: 15 * time.Second, wait: 45 * time.Second}}
+		times: times{write: 30 * time.Second, probe: time.Second, progress: 5 * time.Second, alive: 15 * time.Second, wait: 45 * time.Second}}
 }
 
 // Serve serves until control is gone. Then it lets the calls in flight come to their end, and returns nil:

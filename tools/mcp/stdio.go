@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
@@ -17,7 +16,6 @@ import (
 type pipes struct {
 	*door
 	server  *Server
-	out     *os.File
 	conn    *bounding
 	session *sdk.ServerSession
 	ended   chan struct{}
@@ -29,17 +27,15 @@ func (s *Server) pipes(d *door, in, out *os.File) (served, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := newBounding(&sdk.IOTransport{Reader: from, Writer: to, MaxLineLength: maxBody},
-		func() { _ = to.SetWriteDeadline(time.Now().Add(d.times.write)) }) // a file has none, and needs none
+	conn := newBounding(d, from, to)
 	session, err := d.server(nil).Connect(context.Background(), conn, nil)
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), to.Close())
 	}
-	return &pipes{door: d, server: s, out: to, conn: conn, session: session, ended: make(chan struct{})}, nil
+	return &pipes{door: d, server: s, conn: conn, session: session, ended: make(chan struct{})}, nil
 }
 
 func (p *pipes) start() {
-	go p.watch()
 	go func() {
 		_ = p.session.Wait() // its error is that the client has gone
 		p.door.close()
@@ -67,24 +63,6 @@ func pollable(in, out *os.File) (from, to *os.File, err error) {
 		from.Close()
 	}
 	return from, to, err
-}
-
-// watch ends the calls in flight of a client that reads no answers any more. One that only writes no more still
-// gets those.
-func (p *pipes) watch() {
-	raw, err := p.out.SyscallConn()
-	if err != nil {
-		return
-	}
-	tried := false
-	err = raw.Read(func(uintptr) bool { // waits until the other end has gone, as nothing is ever there to read
-		defer func() { tried = true }()
-		return tried
-	})
-	if err == nil {
-		p.cancel(func(*request) bool { return true })
-		_ = p.session.Close()
-	}
 }
 
 func (p *pipes) close() {
