@@ -163,6 +163,8 @@ func globPattern(glob string) (*regexp.Regexp, error) {
 	for i := 0; i < len(glob); {
 		rest := glob[i:]
 		switch c := glob[i]; {
+		case strings.HasPrefix(rest, "**/**/") && (i == 0 || glob[i-1] == '/'): // the same as once
+			i += 3
 		case strings.HasPrefix(rest, "**/") && (i == 0 || glob[i-1] == '/'):
 			re.WriteString(`(?:[^/]+/)*`)
 			i += 3
