@@ -79,6 +79,7 @@ type ToolCallParams struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// TimeoutMS bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	Keyed
 }
 
 // ToolCallResult is what a tool gave. That it failed is a result, too: the model that called it can do better.

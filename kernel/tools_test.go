@@ -111,6 +111,35 @@ func TestAnAgentSeesTheToolsThatItMayCall(t *testing.T) {
 	}
 }
 
+// A call with a key is made once at most, also by a client that repeats it behind a crash.
+func TestAKeyedCallIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	made := 0
+	r := newToolRig(t, func(context.Context, tools.Order, tools.Output) (int, error) { made++; return 0, nil }, agent.Kernel{Grants: []string{"tool:echo"}})
+	call := func(key, arguments string) error {
+		_, err := r.asAgent(agents.ToolCall.Name, api.ToolCallParams{Tool: "echo", Arguments: json.RawMessage(arguments), Keyed: api.Keyed{Key: key}})
+		return err
+	}
+	must(t, call("one", `{}`))
+	for range 2 {
+		if err := call("one", `{}`); api.ErrorOf(err).Code != api.CodeConflict || !strings.Contains(err.Error(), "has begun before") {
+			t.Error(err)
+		}
+		if err := call("one", `{"text":"b"}`); api.ErrorOf(err).Code != api.CodeConflict || !strings.Contains(err.Error(), "another call") {
+			t.Error(err)
+		}
+		r.close()
+		r.open()
+		r.attach(false)
+	}
+	must(t, call("", `{}`))
+	must(t, call("", `{}`)) // the control
+	must(t, call("two", `{}`))
+	if made != 4 {
+		t.Errorf("%d calls were made", made)
+	}
+}
+
 // A user's tools are more than one answer has.
 func TestManyTools(t *testing.T) {
 	t.Parallel()

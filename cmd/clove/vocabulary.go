@@ -38,6 +38,8 @@ func inputs() map[string]verbs.Input {
 		"RECEIVER":         {Field: "To"},
 		"SHA256":           {Field: "Blob"},
 		"TAG":              {Field: "Tags"},
+		"ARGUMENTS":        {}, // fillCall
+		"FILE":             {}, // fillTool
 		"TOOL":             {Field: "Tool"},
 		"VALUE":            {Field: "Value", Read: verbs.One(readValue)},
 		"WHAT":             {Field: "What"},

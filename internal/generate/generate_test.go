@@ -27,7 +27,7 @@ func TestEveryChangeHasAKey(t *testing.T) {
 	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name, agents.EventTrace.Name, agents.AgentOffers.Name,
 		agents.MailReceive.Name, agents.MailAnswer.Name, agents.AgentWait.Name, agents.AgentList.Name, agents.AgentTree.Name, agents.NameLookup.Name, agents.NameList.Name, agents.StateGet.Name, agents.StateList.Name, agents.StateWatch.Name,
 		agents.BlobWrite.Name, agents.BlobRead.Name, // a part may be written again
-		agents.AgentReady.Name, agents.JobGet.Name, agents.JobList.Name, agents.ApprovalOwn.Name} // that an agent is ready holds until it ends: a repetition changes nothing
+		agents.AgentReady.Name, agents.JobGet.Name, agents.JobList.Name, agents.ApprovalOwn.Name, agents.ToolList.Name} // that an agent is ready holds until it ends: a repetition changes nothing
 	for _, m := range tableOf(t).Agent {
 		if keyed := m.Keyed(); keyed == slices.Contains(reading, m.Name) {
 			t.Errorf("%s changes nothing: %t; it has a key: %t", m.Name, !keyed, keyed)

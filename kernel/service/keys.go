@@ -83,6 +83,23 @@ func (c *Call) repeated() (json.RawMessage, error) {
 	return first.Result, nil
 }
 
+// begun notes durably that a call with a key begins, whose answer will not be kept. A repetition gets the error.
+func (e *Engine) begun(c *Call) error {
+	err := e.update(c.Method, func(tx *store.KernelTx) error {
+		c.again(tx, e.now())
+		if _, err := c.repeated(); err != nil {
+			return err
+		}
+		text, err := json.Marshal(api.Failure(api.CodeConflict, "look at what it did, and take another key to call again", "the call with the key %.64q has begun before, and its answer is not kept", c.key))
+		if err != nil {
+			return err
+		}
+		return c.keep(kept{Digest: c.digest(), Error: text})
+	})
+	c.Tx = nil
+	return err
+}
+
 func otherCall(key string) error {
 	return api.Failure(api.CodeConflict, "take another key for another call", "another call had the key %.64q", key)
 }

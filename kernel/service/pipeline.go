@@ -169,8 +169,17 @@ func (e *Engine) act(w *waiter) (json.RawMessage, error) {
 	return json.Marshal(result)
 }
 
-// stream does what takes as long as its caller stays. Only its refusal is recorded.
-func (e *Engine) stream(w *waiter) (json.RawMessage, error) {
+// stream does what takes as long as its caller stays. Only its refusal is recorded. With a key it is done once:
+// a repetition is refused, because the answer of the first call is not kept.
+func (e *Engine) stream(w *waiter) (_ json.RawMessage, err error) {
+	if w.call.key, err = keyOf(w.params); err != nil {
+		return nil, err
+	}
+	if w.call.key != "" {
+		if err := e.begun(w.call); err != nil {
+			return nil, err
+		}
+	}
 	result, out, err := w.method.do(w.call, w.params)
 	if w.call.out = out; err != nil {
 		return nil, err

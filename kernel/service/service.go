@@ -121,7 +121,7 @@ func Act[P, R any](row api.Row[P, R], do func(*Call, P) (R, Outcome, error)) Met
 }
 
 // Stream makes a method that works for as long as its caller stays, and has no transaction. Only its
-// refusal is recorded.
+// refusal is recorded. A call with a key is done once at most: a repetition is refused.
 func Stream[P, R any](row api.Row[P, R], do func(*Call, P) (R, Outcome, error)) Method {
 	return method(streams, row, Stages[P]{}, do)
 }

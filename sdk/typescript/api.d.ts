@@ -248,6 +248,8 @@ export interface ToolCallParams {
   arguments?: unknown;
   /** bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass. */
   timeout_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** Names the run, and where the last answer ended. */
@@ -4117,7 +4119,8 @@ export interface AgentToolMethods {
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
    * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started.
+   * with all that it has started. Of two calls with one key the second is refused: the answer of
+   * the first is not kept.
    */
   call(params: Omit<ToolCallParams, "run">, options?: CallOptions): Promise<ToolCallResult>;
 }
@@ -4622,7 +4625,8 @@ export interface ClovedToolMethods {
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
    * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started.
+   * with all that it has started. Of two calls with one key the second is refused: the answer of
+   * the first is not kept.
    */
   call(params: ToolCallParams, options?: CallOptions): Promise<ToolCallResult>;
 }

@@ -2274,16 +2274,24 @@ class ToolMethods:
         *,
         arguments: Optional[Any] = None,
         timeout_ms: Optional[int] = None,
+        key: Optional[str] = None,
     ) -> ToolCallResult:
         """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
         has ended. It counts as one of the budget's tool_calls. The end of the call,
-        as by cancel, ends the tool with all that it has started.
+        as by cancel, ends the tool with all that it has started. Of two calls with
+        one key the second is refused: the answer of the first is not kept.
 
         Args:
             arguments: an object of JSON, of at most 48 KiB; absent: {}.
             timeout_ms: bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass.
+            key: the same key gets the same answer again; a random one by default
         """
-        params = {"tool": tool, "arguments": arguments, "timeout_ms": timeout_ms}
+        params = {
+            "tool": tool,
+            "arguments": arguments,
+            "timeout_ms": timeout_ms,
+            "key": key,
+        }
         return ToolCallResult.read(self._call("tool.call", params))
 
 
@@ -3387,11 +3395,12 @@ METHODS: dict[str, Method] = {
     ),
     "tool.call": Method(
         "tool.call",
-        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started.",
+        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started. Of two calls with one key the second is refused: the answer of the first is not kept.",
         [
             Param("tool", "string", True, ""),
             Param("arguments", "json", False, "an object of JSON, of at most 48 KiB; absent: {}."),
             Param("timeout_ms", "integer", False, "bounds the call in milliseconds; absent: the tool's own bound, which it cannot pass."),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
     "grant.list": Method(
