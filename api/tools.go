@@ -91,9 +91,7 @@ type ToolCallResult struct {
 	Text string `json:"text"`
 	// Error is why it failed.
 	Error string `json:"error,omitempty"`
-	// Blob has the whole result where it is longer than Text.
-	Blob *Blob `json:"blob,omitempty"`
-	// Left is how many bytes of the result are in neither.
+	// Left is how many bytes of the result are not in it.
 	Left       int64 `json:"left,omitempty"`
 	DurationMS int64 `json:"duration_ms"`
 }

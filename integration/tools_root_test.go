@@ -206,3 +206,13 @@ func TestToolsInACrash(t *testing.T) {
 		}
 	}
 }
+
+// The example of docs/tools.md.
+func TestToolAgent(t *testing.T) {
+	h := newHost(t)
+	program, err := filepath.Abs("../examples/tool_agent.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.agent([]string{"--network=none", "--grant=tool:*"}, program).want(t, agent.StatusExited, 0, "echo edit glob grep list read write\n/etc/hosts:1:127.0.0.1\tlocalhost\n")
+}

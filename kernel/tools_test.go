@@ -328,7 +328,7 @@ func TestToolsThatCannotBeKept(t *testing.T) {
 		"no schema":             func(d *tools.Definition) { d.Arguments = json.RawMessage(`"x"`) },
 		"a list":                func(d *tools.Definition) { d.Arguments = json.RawMessage(`{"type":"array"}`) },
 		"a built-in":            func(d *tools.Definition) { d.Kind = tools.KindBuiltin },
-		"another place":         func(d *tools.Definition) { d.Place = tools.PlaceOwn },
+		"another place":         func(d *tools.Definition) { d.Place = "elsewhere" },
 		"a day":                 func(d *tools.Definition) { d.Timeout = 24 * time.Hour },
 		"clove's own dimension": func(d *tools.Definition) { d.Costs = map[string]int64{"tokens_in": 1} },
 		"nothing of a budget":   func(d *tools.Definition) { d.Costs = map[string]int64{"reads": 0} },

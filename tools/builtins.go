@@ -88,9 +88,6 @@ var named = []string{"exec", "fetch", "git"}
 func builtin(name, title, description, properties, required string, a Annotations) Definition {
 	d := Definition{Tool: Tool{Name: name, Title: title, Description: description, Arguments: object(properties, required), Annotations: a}, Kind: KindBuiltin, Place: PlaceAgent}
 	d.Named = slices.Contains(named, name)
-	if name == "fetch" {
-		d.Place = PlaceOwn
-	}
 	return d
 }
 

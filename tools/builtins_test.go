@@ -26,9 +26,6 @@ func TestBuiltins(t *testing.T) {
 		if want := slices.Contains([]string{"exec", "fetch", "git"}, d.Name); d.Named != want {
 			t.Errorf("%s: named is %t", d.Name, d.Named)
 		}
-		if (d.Place == PlaceOwn) != (d.Name == "fetch") {
-			t.Errorf("%s runs in %s", d.Name, d.Place)
-		}
 		if a := d.Annotations; a.ReadOnly == nil || a.Destructive == nil || *a.ReadOnly && *a.Destructive {
 			t.Errorf("%s: %+v", d.Name, a)
 		}

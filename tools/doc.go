@@ -1,8 +1,7 @@
 // Package tools has what agents may call: a name, a description, a JSON Schema, and how it runs.
 //
-// A tool runs in a sandbox: in the caller's own, with the caller's rights, or in one of its own with
-// those of its manifest. Root decides who may call it, reserves what it costs and starts it; it
-// reads neither arguments nor results.
+// A tool runs in the caller's own sandbox, with the caller's rights. Root decides who may call it,
+// reserves what it costs and starts it; it reads neither arguments nor results.
 //
 //	agent ── 127.0.0.1:8412/mcp ──▶ clove-mcp ══ typed calls ══▶ kernel/tools, in cloved or,
 //	         MCP over HTTP           parses; no                  without cloved, in clove:

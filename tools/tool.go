@@ -38,11 +38,8 @@ const (
 // Place is where a tool runs.
 type Place string
 
-// The places.
-const (
-	PlaceAgent Place = "agent" // in the caller's own sandbox, with the caller's rights
-	PlaceOwn   Place = "own"   // in a fresh sandbox for each call
-)
+// PlaceAgent is the caller's own sandbox, with the caller's rights.
+const PlaceAgent Place = "agent"
 
 // Definition is a tool with how it runs.
 type Definition struct {

@@ -1979,16 +1979,6 @@ export interface ToolListResult {
   next?: string;
 }
 
-/**
- * Names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its
- * content.
- */
-export interface Blob {
-  /** 64 hexadecimal digits */
-  sha256: string;
-  bytes: number;
-}
-
 /** What a tool gave. That it failed is a result, too: the model that called it can do better. */
 export interface ToolCallResult {
   /** its id, which the audit log has */
@@ -1999,9 +1989,7 @@ export interface ToolCallResult {
   text: string;
   /** why it failed. */
   error?: string;
-  /** has the whole result where it is longer than Text. */
-  blob?: Blob;
-  /** how many bytes of the result are in neither. */
+  /** how many bytes of the result are not in it. */
   left?: number;
   duration_ms: number;
 }
@@ -2047,6 +2035,16 @@ export interface MailSendResult {
   trace: string;
   /** for place in the mailbox */
   waited_ms?: number;
+}
+
+/**
+ * Names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its
+ * content.
+ */
+export interface Blob {
+  /** 64 hexadecimal digits */
+  sha256: string;
+  bytes: number;
 }
 
 /** A message as its receiver gets it. All but Body, Priority, Expires and Trace is set by clove. */

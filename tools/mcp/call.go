@@ -78,15 +78,11 @@ func (d *door) report(ctx context.Context, r *sdk.CallToolRequest) (stop func())
 // shownResult is a tool's result as clients get it.
 func (d *door) shownResult(ctx context.Context, r *sdk.CallToolRequest, result api.ToolCallResult) *sdk.CallToolResult {
 	shown := &sdk.CallToolResult{IsError: result.Failed, Content: []sdk.Content{}}
-	if result.Text != "" || !result.Failed && result.Blob == nil {
+	if result.Text != "" || !result.Failed {
 		shown.Content = append(shown.Content, &sdk.TextContent{Text: result.Text})
 	}
 	if result.Failed && result.Error != "" {
 		shown.Content = append(shown.Content, &sdk.TextContent{Text: result.Error})
-	}
-	if result.Blob != nil {
-		shown.Content = append(shown.Content, &sdk.ResourceLink{URI: blobURI(result.Blob.SHA256), Name: "result", Size: &result.Blob.Bytes,
-			Description: "the whole result, of which the text is the beginning"})
 	}
 	if result.Left > 0 {
 		shown.Content = append(shown.Content, &sdk.TextContent{Text: fmt.Sprintf("[%d more bytes of the result were dropped]", result.Left)})
@@ -100,7 +96,7 @@ func (d *door) shownResult(ctx context.Context, r *sdk.CallToolRequest, result a
 	}
 	text := []byte(result.Text)
 	switch {
-	case result.Blob != nil || result.Left > 0:
+	case result.Left > 0:
 		return notOf(shown, "the result is too long for one of the tool's schema")
 	case !json.Valid(text) || of == object && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		return notOf(shown, "the result is not of the tool's schema")

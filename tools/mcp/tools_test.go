@@ -72,7 +72,6 @@ func TestResults(t *testing.T) {
 		"text":        {result: api.ToolCallResult{Text: "hello"}, text: "hello"},
 		"empty":       {result: api.ToolCallResult{}, text: ""},
 		"failed":      {result: api.ToolCallResult{Failed: true, Text: "a part", Error: "it broke"}, failed: true, text: "a part|it broke"},
-		"blob":        {result: api.ToolCallResult{Text: "the begin", Blob: &api.Blob{SHA256: digest, Bytes: 70000}}, text: "the begin|clove://blob/" + digest},
 		"left":        {result: api.ToolCallResult{Text: "x", Left: 5}, text: "x|[5 more bytes of the result were dropped]"},
 		"object":      {schema: object, result: api.ToolCallResult{Text: ` {"a":1}`}, text: ` {"a":1}`, structured: `{"a":1}`},
 		"list":        {schema: json.RawMessage(`{"type":"array"}`), result: api.ToolCallResult{Text: `[1]`}, text: `[1]`, structured: `[1]`, only: revisionNew},

@@ -922,23 +922,6 @@ class ToolListResult:
 
 
 @dataclass(frozen=True)
-class Blob:
-    """Names a body that is larger than BodyMost, or no JSON. It is kept apart, and
-    named by its content.
-    """
-
-    sha256: str = ""  # 64 hexadecimal digits
-    bytes: int = 0
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Blob:
-        return cls(
-            sha256=o.get("sha256") or "",
-            bytes=o.get("bytes") or 0,
-        )
-
-
-@dataclass(frozen=True)
 class ToolCallResult:
     """What a tool gave. That it failed is a result, too: the model that called it can
     do better.
@@ -948,8 +931,7 @@ class ToolCallResult:
     failed: bool = False  # says that the tool failed, was ended, or was not done because its arguments do not fit.
     text: str = ""  # the result, of at most 48 KiB. Bytes that are no UTF-8 are replaced.
     error: str = ""  # why it failed.
-    blob: Optional[Blob] = None  # has the whole result where it is longer than Text.
-    left: int = 0  # how many bytes of the result are in neither.
+    left: int = 0  # how many bytes of the result are not in it.
     duration_ms: int = 0
 
     @classmethod
@@ -959,7 +941,6 @@ class ToolCallResult:
             failed=o.get("failed") or False,
             text=o.get("text") or "",
             error=o.get("error") or "",
-            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             left=o.get("left") or 0,
             duration_ms=o.get("duration_ms") or 0,
         )
@@ -1063,6 +1044,23 @@ class MailSendResult:
             id=o.get("id") or "",
             trace=o.get("trace") or "",
             waited_ms=o.get("waited_ms") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Names a body that is larger than BodyMost, or no JSON. It is kept apart, and
+    named by its content.
+    """
+
+    sha256: str = ""  # 64 hexadecimal digits
+    bytes: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Blob:
+        return cls(
+            sha256=o.get("sha256") or "",
+            bytes=o.get("bytes") or 0,
         )
 
 
@@ -3904,7 +3902,6 @@ __all__ = [
     "Annotations",
     "Tool",
     "ToolListResult",
-    "Blob",
     "ToolCallResult",
     "GrantListResult",
     "GrantResult",
@@ -3913,6 +3910,7 @@ __all__ = [
     "BudgetResult",
     "BudgetReserveResult",
     "MailSendResult",
+    "Blob",
     "Mail",
     "MailReceiveResult",
     "MailAckResult",
