@@ -124,7 +124,7 @@ func TestEveryMethodForAgentsIsAnswered(t *testing.T) {
 		"with cloved":    func(t *testing.T) *host { return newCloved(t).host },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newOne(t).calls("--grant=tool:fetch", "--grant=audit:acme", "--budget=reviews=100", "--on-denial=deny")
+			r := newOne(t).calls("--grant=tool:fetch", "--grant=tool:echo", "--grant=audit:acme", "--budget=reviews=100", "--on-denial=deny")
 			listens, _ := methods.Find(agents.AgentListen.Name)
 			// Last: from then on notifications come between the answers.
 			for _, m := range append(slices.DeleteFunc(slices.Clone(methods.All()), func(m api.Method) bool { return m.Name == listens.Name }), listens) {

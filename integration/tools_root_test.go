@@ -210,9 +210,8 @@ func TestToolsInACrash(t *testing.T) {
 // The example of docs/tools.md.
 func TestToolAgent(t *testing.T) {
 	h := newHost(t)
-	program, err := filepath.Abs("../examples/tool_agent.py")
-	if err != nil {
-		t.Fatal(err)
+	r := h.clove("run", "--network=none", "--grant=tool:*", exampleOf(t, "tool_agent.py"))
+	if r.code != 0 || r.stdout != "echo edit glob grep list read write\n/etc/hosts:1:127.0.0.1\tlocalhost\n" {
+		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	h.agent([]string{"--network=none", "--grant=tool:*"}, program).want(t, agent.StatusExited, 0, "echo edit glob grep list read write\n/etc/hosts:1:127.0.0.1\tlocalhost\n")
 }

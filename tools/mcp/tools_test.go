@@ -58,7 +58,6 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 // What a call gives, as clients see it.
 func TestResults(t *testing.T) {
 	t.Parallel()
-	const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	object := json.RawMessage(`{"type":"object"}`)
 	rows := map[string]struct {
 		schema     json.RawMessage
