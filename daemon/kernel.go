@@ -34,6 +34,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 		}
 	}()
 	paths := d.options.Paths
+	s.insides = inside.NewRuns(paths.Run)
 	s.cache, s.sandboxes, s.logDir, s.tracer, s.audits = d.cache, d.sandboxes, audit.Dir(paths.State), d.tracer, d.audits
 	s.files = files{paths.Spools(), d.cache, d.layers(), d.log}
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout, kernel.Tables()...); err != nil {
@@ -53,7 +54,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet, Approvers: func() []uint32 { return d.config().Approvers },
 		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Asked: func(kind api.ApprovalKind, outcome string) { d.meter.Asked(string(kind), outcome) }, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Changes: ownChanges{d.cache, d.layers()}, Find: d.cache.find, Event: d.cache.event, Services: s.services(),
-		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Tools: inside.Runs(paths.Run), Secrets: secretKeys{sealed.NewKeeper(d.config().SecretKey)}})
+		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files, Tools: s.insides, Secrets: secretKeys{sealed.NewKeeper(d.config().SecretKey)}})
 	return s, err
 }
 
@@ -118,6 +119,9 @@ func (s *shared) close() (err error) {
 	if s.doors != nil {
 		err = s.doors.Close()
 	}
+	if s.insides != nil {
+		err = errors.Join(err, s.insides.Close())
+	}
 	if s.kernel != nil {
 		err = errors.Join(err, s.kernel.Close())
 	}
@@ -143,6 +147,7 @@ type shared struct {
 	audits    *slots // queries of the audit log
 	files     files
 	doors     *control.Control // of agents to tools
+	insides   *inside.Runs     // where tools run
 }
 
 func (s *shared) methods() []handler {

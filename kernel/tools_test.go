@@ -212,19 +212,27 @@ func TestHowACallEnds(t *testing.T) {
 		failed     bool
 		code       api.Code
 		used       int64
+		ms         int64 // the call's time limit
 	}{
-		"done":                  {at: says("a", "ignored", 0), text: "a", used: 1},
-		"failed":                {at: says("part", " no such file\n", tools.ExitFailed), text: "part", says: "no such file", failed: true, used: 1},
-		"silent":                {at: says("", "", 1), says: "it ended with status 1", failed: true, used: 1},
-		"a foreign status":      {at: says("", "", 77), says: "it ended with status 77", failed: true, used: 1},
-		"over its time":         {at: refuses(agent.ExitTimeout, &agent.Error{Message: "over"}), says: "it was ended at its time limit of 2m0s", failed: true, used: 1},
+		"done":             {at: says("a", "ignored", 0), text: "a", used: 1},
+		"failed":           {at: says("part", " no such file\n", tools.ExitFailed), text: "part", says: "no such file", failed: true, used: 1},
+		"silent":           {at: says("", "", 1), says: "it ended with status 1", failed: true, used: 1},
+		"a foreign status": {at: says("", "", 77), says: "it ended with status 77", failed: true, used: 1},
+		"over its time": {at: func(ctx context.Context, _ tools.Order, _ tools.Output) (int, error) {
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		}, says: "it was ended at its time limit of 20ms", failed: true, used: 1, ms: 20},
 		"no place in a sandbox": {at: refuses(0, fs.ErrNotExist), code: api.CodeUnenforceable},
 		"the run is gone":       {at: refuses(0, api.Failure(api.CodeConflict, "", "gone")), code: api.CodeConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newToolRig(t, row.at, agent.Kernel{Grants: []string{"tool:echo"}, Budgets: []string{"tool_calls=10"}})
-			result, err := r.tool("echo", `{}`)
+			text, err := r.asAgent(agents.ToolCall.Name, api.ToolCallParams{Tool: "echo", TimeoutMS: row.ms})
+			var result api.ToolCallResult
+			if err == nil {
+				must(t, json.Unmarshal(text, &result))
+			}
 			if row.code != 0 {
 				if err == nil || api.ErrorOf(err).Code != row.code {
 					t.Error(err)
@@ -240,13 +248,7 @@ func TestHowACallEnds(t *testing.T) {
 }
 
 func refuses(status int, err error) place {
-	return func(context.Context, tools.Order, tools.Output) (int, error) {
-		var known *agent.Error
-		if errors.As(err, &known) {
-			return status, api.ErrorOf(known)
-		}
-		return status, err
-	}
+	return func(context.Context, tools.Order, tools.Output) (int, error) { return status, err }
 }
 
 // A result of any size takes no more than its bound, and is valid JSON and UTF-8.

@@ -95,8 +95,9 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		doors := toolcontrol.New(toolcontrol.Options{Programs: runtime.Programs, Calls: func(ctx context.Context, run agent.ID, calls *channel.Conn) {
 			_ = own.Calls(ctx, run, calls) // ends with the run
 		}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-		own.Tools = inside.Runs(paths.Run)
-		streams.Tools, all = doors, closers{doors, own}
+		insides := inside.NewRuns(paths.Run)
+		own.Tools = insides
+		streams.Tools, all = doors, closers{doors, insides, own}
 	}
 	if !spec.Kernel.HasModels() {
 		return all, nil

@@ -212,6 +212,9 @@ func timeoutOf(d tools.Definition, ms int64) (time.Duration, error) {
 	return cmp.Or(time.Duration(ms)*time.Millisecond, most), nil
 }
 
+// errOverTime is why a program is ended at its time limit.
+var errOverTime = errors.New("its time is over")
+
 // run runs the program, and reports whether it ran.
 func (t *Tools) run(c *service.Call, d tools.Definition, p api.ToolCallParams, timeout time.Duration, result *api.ToolCallResult) (ran bool, err error) {
 	order := tools.Order{Tool: d.Name, Command: d.Command, Arguments: p.Arguments, Most: tools.MaxText}
@@ -226,13 +229,13 @@ func (t *Tools) run(c *service.Call, d tools.Definition, p api.ToolCallParams, t
 		return false, api.Failure(api.CodeParams, "give an object of JSON", "the arguments are no JSON")
 	}
 	text, reason := &head{most: tools.MaxText}, &tail{most: tools.MaxError}
-	e := agent.Exec{Command: []string{tools.Program}, Timeout: timeout, KillRest: true}
-	code, err := t.Places.Inside(c.Context, c.Run, e, stdin, tools.Output{Stdout: text, Stderr: reason})
-	var failed *api.Error
+	ctx, cancel := context.WithTimeoutCause(c.Context, timeout, errOverTime)
+	defer cancel()
+	code, err := t.Places.Inside(ctx, c.Run, agent.Exec{Command: []string{tools.Program}, KillRest: true}, stdin, tools.Output{Stdout: text, Stderr: reason})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, api.Failure(api.CodeUnenforceable, "start the run with --grant tool:"+d.Name, "the run was started without tools, so its sandbox has no place for them")
-	case errors.As(err, &failed) && code == agent.ExitTimeout:
+	case errors.Is(err, errOverTime):
 		result.Failed, result.Error = true, fmt.Sprintf("it was ended at its time limit of %s", timeout)
 	case err != nil:
 		return false, err

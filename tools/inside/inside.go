@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -84,53 +85,93 @@ func attend(ctx context.Context, conn *packet.Conn, exec Exec) {
 type Output = tools.Output
 
 // Run runs a program in the sandbox of the run with this directory, and returns its exit status. An
-// error says that it never ran, or was ended: at its time limit, by ctx, or because the run ended.
-// errors.Is(err, fs.ErrNotExist): there is no sandbox in which tools run.
+// error says that it never ran, or was ended: by ctx, whose cause it is, or because the run ended. It
+// returns when the program has ended. errors.Is(err, fs.ErrNotExist): there is no sandbox in which tools run.
 func Run(ctx context.Context, dir string, e agent.Exec, stdin []byte, out Output) (exitCode int, err error) {
+	s, err := start(dir, e)
+	if err != nil {
+		return 0, err
+	}
+	return s.run(ctx, stdin, out)
+}
+
+// started is a program that waits for its stdin.
+type started struct {
+	conn  *packet.Conn
+	pipes pipes
+	ended chan ending // has a value when it has ended
+}
+
+type ending struct {
+	reply reply
+	err   error
+}
+
+// start has a program started, and does not wait for that.
+func start(dir string, e agent.Exec) (*started, error) {
 	conn, err := packet.Dial(filepath.Join(dir, Socket))
 	if err != nil {
-		return 0, fmt.Errorf("cannot reach the sandbox: %w", err)
+		return nil, fmt.Errorf("cannot reach the sandbox: %w", err)
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
 	p, err := newPipes()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = conn.Send(request{Exec: e}, p.theirs[:]...)
+		packet.CloseAll(p.theirs[:])
+		if err != nil {
+			packet.CloseAll(p.own[:])
+		}
 	}
-	err = conn.Send(request{Exec: e}, p.theirs[:]...)
-	packet.CloseAll(p.theirs[:])
 	if err != nil {
-		packet.CloseAll(p.own[:])
-		return 0, err
+		conn.Close()
+		return nil, err
 	}
-	wait := p.carry(stdin, out)
-	var r reply
-	files, err := conn.Receive(&r)
-	packet.CloseAll(files)
-	if err != nil { // then the program's ends close late, or never
-		packet.CloseAll(p.own[:])
+	s := &started{conn: conn, pipes: p, ended: make(chan ending, 1)}
+	go func() {
+		var r reply
+		files, err := conn.Receive(&r)
+		packet.CloseAll(files)
+		s.ended <- ending{r, err}
+	}()
+	return s, nil
+}
+
+// endTime bounds the wait for a program that was asked to end, beyond the grace of its run.
+const endTime = time.Minute
+
+// run gives a program its stdin, and waits for its end.
+func (s *started) run(ctx context.Context, stdin []byte, out Output) (exitCode int, err error) {
+	defer s.conn.Close()
+	wait := s.pipes.carry(stdin, out)
+	var end ending
+	select {
+	case end = <-s.ended:
+	case <-ctx.Done():
+		_ = s.conn.CloseSend() // ends it
+		timer := time.AfterFunc(endTime, func() { s.conn.Close() })
+		end = <-s.ended
+		timer.Stop()
+	}
+	if end.err != nil { // then the program's ends close late, or never
+		packet.CloseAll(s.pipes.own[:])
 	}
 	wait()
 	switch {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
-	case errors.Is(err, io.EOF):
+	case errors.Is(end.err, io.EOF):
 		return 0, api.Failure(api.CodeConflict, "", "the run ended meanwhile")
-	case err != nil:
-		return 0, err
-	case r.Error != nil:
-		return r.ExitCode, r.Error
+	case end.err != nil:
+		return 0, end.err
+	case end.reply.Error != nil:
+		return end.reply.ExitCode, end.reply.Error
 	}
-	return r.ExitCode, nil
+	return end.reply.ExitCode, nil
 }
 
-// Runs are the sandboxes of all runs: the directory of their directories.
-type Runs string
-
-// Inside is Run for a run.
-func (r Runs) Inside(ctx context.Context, run agent.Run, e agent.Exec, stdin []byte, out Output) (exitCode int, err error) {
-	return Run(ctx, filepath.Join(string(r), string(run.Spec.ID)), e, stdin, out)
+// drop ends a program that gets no stdin.
+func (s *started) drop() {
+	packet.CloseAll(s.pipes.own[:])
+	s.conn.Close()
 }
 
 // pipes are those of one program: stdin, stdout and stderr.
