@@ -94,7 +94,9 @@ func parseTool(text []byte) (d tools.Definition, err error) {
 		d.Result, err = json.Marshal(file.Result)
 	}
 	if err == nil && file.Timeout != "" {
-		d.Timeout, err = time.ParseDuration(file.Timeout)
+		if d.Timeout, err = time.ParseDuration(file.Timeout); err != nil {
+			err = fmt.Errorf("timeout: %.64q is no time, as 30s", file.Timeout)
+		}
 	}
 	if err == nil {
 		err = d.Validate()
@@ -136,7 +138,11 @@ func printCall(s *screen, l *line, r api.ToolCallResult) error {
 	if r.Text == "" {
 		return nil
 	}
-	return s.printLines([]any{strings.TrimSuffix(r.Text, "\n")})
+	var lines []any
+	for text := range strings.SplitSeq(strings.TrimSuffix(r.Text, "\n"), "\n") {
+		lines = append(lines, text)
+	}
+	return s.printLines(lines)
 }
 
 // showTool prints a tool as its file has it.
