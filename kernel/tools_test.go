@@ -308,6 +308,26 @@ func awaited(t *testing.T, c <-chan struct{}) {
 	}
 }
 
+// An agent that calls without end has root enter its sandbox at a pace. The control: another run does not wait.
+func TestCallsHaveAPace(t *testing.T) {
+	t.Parallel()
+	r := newToolRig(t, says("", "", 0), agent.Kernel{Grants: []string{"tool:echo"}})
+	began := time.Now()
+	for range 75 {
+		_, err := r.tool("echo", `{}`)
+		must(t, err)
+	}
+	if took := time.Since(began); took < time.Second/2 { // 50 at once, then 25 in a second
+		t.Errorf("75 calls took %v", took)
+	}
+	other := r.as(newRun(1000, agent.Kernel{Grants: []string{"tool:echo"}}))
+	began = time.Now()
+	_, err := other.tool("echo", `{}`)
+	if must(t, err); time.Since(began) > time.Second/2 {
+		t.Errorf("another run waits for %v", time.Since(began))
+	}
+}
+
 func TestToolsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	r := newToolRig(t, says("", "", 0), agent.Kernel{})

@@ -84,7 +84,7 @@ func (c *Call) repeated() (json.RawMessage, error) {
 }
 
 // begun notes durably that a call with a key begins, whose answer will not be kept. A repetition gets the error.
-func (e *Engine) begun(c *Call) error {
+func begun(e *Engine, c *Call) error {
 	err := e.update(c.Method, func(tx *store.KernelTx) error {
 		c.again(tx, e.now())
 		if _, err := c.repeated(); err != nil {

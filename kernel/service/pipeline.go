@@ -176,7 +176,7 @@ func (e *Engine) stream(w *waiter) (_ json.RawMessage, err error) {
 		return nil, err
 	}
 	if w.call.key != "" {
-		if err := e.begun(w.call); err != nil {
+		if err := begun(e, w.call); err != nil {
 			return nil, err
 		}
 	}

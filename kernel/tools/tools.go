@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -46,8 +45,7 @@ type Tools struct {
 	// Read runs a read transaction.
 	Read func(func(*store.KernelTx) error) error
 
-	mu     sync.Mutex // guards flying
-	flying map[agent.ID]int
+	places places
 }
 
 // Service returns its methods.
@@ -104,29 +102,6 @@ func (t *Tools) list(c *service.Call, p api.ToolListParams) (result api.ToolList
 // scope is what a grant must cover.
 func scope(tool string) string { return "tool:" + tool }
 
-// callsMost bounds the calls of one run that run at once: each is a process in its sandbox.
-const callsMost = 16
-
-// enter takes a place.
-func (t *Tools) enter(run agent.ID) (leave func(), err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.flying == nil {
-		t.flying = map[agent.ID]int{}
-	}
-	if t.flying[run] >= callsMost {
-		return nil, api.Failure(api.CodeBusy, "wait for one of them to end", "%d tools of the run are at work", callsMost)
-	}
-	t.flying[run]++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.flying[run]--; t.flying[run] == 0 {
-			delete(t.flying, run)
-		}
-	}, nil
-}
-
 // costs refuses what no budget counts.
 func costs(own map[string]int64) error {
 	for name, amount := range own {
@@ -176,7 +151,7 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	if t.Places == nil {
 		return result, out, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "no tools run here")
 	}
-	leave, err := t.enter(c.Run.Spec.ID)
+	leave, err := t.places.enter(c.Context, c.Run.Spec.ID)
 	if err != nil {
 		return result, out, err
 	}
