@@ -76,7 +76,7 @@ func (c *Client) serve(ctx context.Context, r request, listener *os.File) (*sess
 		listener.Close()
 		return nil, err
 	}
-	s := &session{client: c, request: r, listener: listener, conn: conn, replies: make(chan reply, 1)}
+	s := &session{client: c, request: r, listener: listener, conn: conn, over: make(chan struct{}), replies: make(chan reply, 1)}
 	go s.keep(ctx)
 	return s, nil
 }
@@ -90,6 +90,7 @@ type session struct {
 
 	mu     sync.Mutex // guards the following
 	conn   *packet.Conn
+	over   chan struct{}    // closed when all that came on conn was taken
 	before []agent.ModelUse // what those before this cloved have counted
 	soFar  []agent.ModelUse // what this one has
 }
@@ -111,7 +112,8 @@ func (s *session) keep(ctx context.Context) {
 			}
 		}
 		if ctx.Err() != nil {
-			s.current().Close() // a connection that came meanwhile; else it is closed already
+			conn, _ := s.current()
+			conn.Close() // a connection that came meanwhile; else it is closed already
 			return
 		}
 	}
@@ -121,19 +123,20 @@ func (s *session) keep(ctx context.Context) {
 func (s *session) change(conn *packet.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conn = conn
+	s.conn, s.over = conn, make(chan struct{})
 	s.before, s.soFar = plus(s.before, s.soFar), nil
 }
 
-func (s *session) current() *packet.Conn {
+func (s *session) current() (conn *packet.Conn, over chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.conn
+	return s.conn, s.over
 }
 
 // hold takes replies until cloved is gone, or ctx ends.
 func (s *session) hold(ctx context.Context) {
-	conn := s.current()
+	conn, over := s.current()
+	defer close(over)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -159,12 +162,21 @@ func (s *session) hold(ctx context.Context) {
 const usedTime = 5 * time.Second
 
 func (s *session) used() []agent.ModelUse {
-	if s.current().Send(request{Used: true}) == nil {
+	conn, over := s.current()
+	answers := s.replies
+	if conn.Send(request{Used: true}) != nil {
+		answers = nil // that cloved is gone: its last figures may still be on their way
+	}
+	select {
+	case r := <-answers:
+		s.note(r.Used)
+	case <-over:
 		select {
-		case r := <-s.replies:
+		case r := <-answers: // the last that it said
 			s.note(r.Used)
-		case <-time.After(usedTime):
+		default:
 		}
+	case <-time.After(usedTime):
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

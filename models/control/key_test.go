@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,13 @@ func (k *keeper) UseModelKey(_ agent.Run, use api.SecretUseParams) error {
 	defer k.mu.Unlock()
 	k.uses = append(k.uses, use)
 	return k.broken
+}
+
+// used are the uses so far.
+func (k *keeper) used() []api.SecretUseParams {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.uses)
 }
 
 func (k *keeper) set(change func(*keeper)) {
@@ -78,8 +86,8 @@ func TestASecretIsAKey(t *testing.T) {
 		t.Errorf("%+v", up.setup.Providers)
 	}
 	want := api.SecretUseParams{Run: run.Spec.ID, Secret: "openai", Host: "p.example:443", Method: "POST", Path: "/v1/chat/completions"}
-	if len(k.uses) != 1 || k.uses[0] != want {
-		t.Errorf("%+v", k.uses)
+	if used := k.used(); len(used) != 1 || used[0] != want {
+		t.Errorf("%+v", k.used())
 	}
 	k.set(func(k *keeper) { k.value = "another" })
 	if m := front.begin(ask(3, run, "small")); m.Go == nil {
