@@ -43,11 +43,14 @@ type Tools struct {
 	Ledger Ledger
 	Grants service.Grants
 	Places Places // nil: no tools run here
+	People People
 	// Read runs a read transaction.
 	Read func(func(*store.KernelTx) error) error
 
-	mu     sync.Mutex // guards flying
-	flying map[agent.ID]int
+	engine  Engine
+	mu      sync.Mutex // guards the following
+	flying  map[agent.ID]int
+	waiting map[string]int // calls that wait for people, by question.key
 }
 
 // Service returns its methods.
@@ -185,8 +188,8 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	if !c.Agent {
 		s.User = &c.UID
 	}
-	if result.Call, err = t.Ledger.Reserve(c.Run, s); err != nil {
-		out.Recorded = true
+	if result.Call, out.Recorded, err = t.reserve(c, d, p.Arguments, s); err != nil {
+		out.About = s.What
 		return result, out, err
 	}
 	began := time.Now()
@@ -194,8 +197,11 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	result.DurationMS = time.Since(began).Milliseconds()
 	used := amounts(d)
 	ahead := used
-	if !ran {
+	switch {
+	case !ran:
 		used, ahead = nil, nil
+	case asks(c.Run, d): // the next call waits for people first
+		ahead = nil
 	}
 	out.Recorded = true // the settlement is its record
 	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: ahead})

@@ -2840,7 +2840,7 @@ export interface Kernel {
   on_ask_key?: string;
   /** of what no rule decides, what people are asked about: some of asks */
   asks?: string[];
-  /** how long a connection or a request is held for people's answer; 0: AskHold. */
+  /** how long a connection, a request or a call of a tool is held for people's answer; 0: AskHold. */
   ask_hold_ns?: number;
   /** below the owner; empty: the owner's own */
   namespace?: string;

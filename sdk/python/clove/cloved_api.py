@@ -437,7 +437,7 @@ class Kernel:
     on_ask: str = ""  # command or URL that may answer questions; empty: none
     on_ask_key: str = ""  # absolute path of the owner's key for the proofs of on_ask's answers
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
-    ask_hold_ns: int = 0  # how long a connection or a request is held for people's answer; 0: AskHold.
+    ask_hold_ns: int = 0  # how long a connection, a request or a call of a tool is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
     secrets: list[str] = field(default_factory=list)  # those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or NAME: and a program (secrets.ParseMount).
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
