@@ -140,7 +140,7 @@ func TestPeopleAreAskedAboutCalls(t *testing.T) {
 	_, err = a.responds(1000, api.ApprovalRespondParams{ID: a.waits().ID, Digest: a.waits().Digest, Reason: "not b"})
 	must(t, err)
 	err = a.ended(call)
-	if refusedBy(t, err, api.CodeDenied, "what people refused"); !strings.Contains(err.Error(), "people refused it: not b") || api.ErrorOf(err).Data.Stage != service.StageApproval {
+	if refusedBy(t, err, api.CodeDenied, "what people refused"); !strings.Contains(err.Error(), "people refused it: not b") || api.ErrorOf(err).Data.Step != service.StageApproval {
 		t.Errorf("%+v", err)
 	}
 	refusedBy(t, a.unasked("write", `{"path":"/b","content":"b"}`), api.CodeDenied, "the same again")

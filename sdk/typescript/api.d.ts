@@ -4116,8 +4116,9 @@ export interface AgentToolMethods {
   listAll(params?: Omit<ToolListParams, "run">, options?: CallOptions): AsyncGenerator<Tool, void, void>;
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
-   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started.
+   * counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes
+   * first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with
+   * all that it has started.
    */
   call(params: Omit<ToolCallParams, "run">, options?: CallOptions): Promise<ToolCallResult>;
 }
@@ -4621,8 +4622,9 @@ export interface ClovedToolMethods {
   listAll(params: ToolListParams, options?: CallOptions): AsyncGenerator<Tool, void, void>;
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
-   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started.
+   * counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes
+   * first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with
+   * all that it has started.
    */
   call(params: ToolCallParams, options?: CallOptions): Promise<ToolCallResult>;
 }

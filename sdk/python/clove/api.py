@@ -2276,8 +2276,9 @@ class ToolMethods:
         timeout_ms: Optional[int] = None,
     ) -> ToolCallResult:
         """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
-        has ended. It counts as one of the budget's tool_calls. The end of the call,
-        as by cancel, ends the tool with all that it has started.
+        has ended. It counts as one of the budget's tool_calls. In a run with --ask
+        tool it waits for people's yes first, unless the tool changes nothing. The
+        end of the call, as by cancel, ends the tool with all that it has started.
 
         Args:
             arguments: an object of JSON, of at most 48 KiB; absent: {}.
@@ -3387,7 +3388,7 @@ METHODS: dict[str, Method] = {
     ),
     "tool.call": Method(
         "tool.call",
-        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started.",
+        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with all that it has started.",
         [
             Param("tool", "string", True, ""),
             Param("arguments", "json", False, "an object of JSON, of at most 48 KiB; absent: {}."),
