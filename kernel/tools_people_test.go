@@ -336,3 +336,16 @@ func TestTwoPeopleAboutACall(t *testing.T) {
 	_, err = asks[api.ApprovalResult](a.rig, 0, methods.ApprovalAsk.Name, api.ApprovalAskParams{Run: a.run.Spec.ID, Kind: api.ApproveTool, What: "call the tool write", Rule: "x"})
 	refusedBy(t, err, api.CodeParams, "a question that is not the kernel's")
 }
+
+// What encoders escape for HTML people see as it is, and what the agent has escaped itself stays.
+func TestArgumentsAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
+	a := newAskedRig(t, agent.Kernel{Grants: []string{"tool:write"}})
+	ctx, leave := context.WithCancel(t.Context())
+	call := a.calling(ctx, "write", `{"path":"/a\\u003e\u003eb<\u0026","content":"\n\"\u202e"}`)
+	if q := a.waits(); !slices.Equal(q.Shown, []string{`arguments: {"path":"/a\\u003e>b<&","content":"\n\"\u202e"}`}) {
+		t.Errorf("%q", q.Shown)
+	}
+	leave()
+	refusedBy(t, a.ended(call), api.CodeCancelled, "the call of a client that has gone")
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"clove.run/clove/agent"
@@ -65,9 +66,30 @@ func questionOf(run agent.Run, d tools.Definition, arguments json.RawMessage) (q
 		}
 		q.shown = append(q.shown, "command: "+string(command))
 	}
-	q.shown = append(q.shown, "arguments: "+all.String())
+	q.shown = append(q.shown, "arguments: "+readable(all.String()))
 	q.key = strings.Join(append([]string{string(run.Spec.ID), q.what}, q.shown...), "\x00")
 	return q, nil
+}
+
+// readable has <, > and & of JSON as they are: encoders on the way have escaped them for HTML.
+func readable(text string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out.WriteByte(text[i])
+			continue
+		}
+		if i+6 <= len(text) {
+			if at := slices.Index([]string{`\u003c`, `\u003e`, `\u0026`}, text[i:i+6]); at >= 0 {
+				out.WriteByte("<>&"[at])
+				i += 5
+				continue
+			}
+		}
+		out.WriteString(text[i : i+2]) // an escape of two, which may be of a backslash
+		i++
+	}
+	return out.String()
 }
 
 // reserve is Ledger.Reserve. Where people are asked about the call, it waits for their yes, and uses that with the reservation: what
