@@ -20,7 +20,7 @@ type Kernel struct {
 	OnAsk    string   `json:"on_ask,omitempty"`     // command or URL that may answer questions; empty: none
 	OnAskKey string   `json:"on_ask_key,omitempty"` // absolute path of the owner's key for the proofs of OnAsk's answers
 	Asks     []string `json:"asks,omitempty"`       // of what no rule decides, what people are asked about: some of Asks
-	// AskHold is how long a connection or a request is held for people's answer; 0: AskHold.
+	// AskHold is how long a connection, a request or a call of a tool is held for people's answer; 0: AskHold.
 	AskHold   time.Duration `json:"ask_hold_ns,omitempty"`
 	Namespace string        `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 	// Secrets are those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or
@@ -48,13 +48,14 @@ const (
 	AskBudget = "budget" // more of a budget that has paused the run
 	AskApply  = "apply"  // writing the agent's changes back to its workspace on the host
 	AskSecret = "secret" // requests that are to carry a secret, which no grant covers
+	AskTool   = "tool"   // calls of tools that may change something
 )
 
 // Asks are the values of Kernel.Asks. KIND=N needs the yes of N users.
-var Asks = []string{AskNet, AskSpawn, AskBudget, AskApply, AskSecret}
+var Asks = []string{AskNet, AskSpawn, AskBudget, AskApply, AskSecret, AskTool}
 
-// AskHold is how long a connection or a request is held for people's answer, unless Kernel.AskHold says something else, which is of
-// AskHoldLeast to AskHoldMost.
+// AskHold is how long a connection, a request or a call of a tool is held for people's answer, unless Kernel.AskHold says something
+// else, which is of AskHoldLeast to AskHoldMost.
 const (
 	AskHold      = 10 * time.Minute
 	AskHoldLeast = time.Second

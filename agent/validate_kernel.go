@@ -38,10 +38,12 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.asks", "name a directory with --workspace, or leave apply out of --ask", "people are asked about changes of a workspace, and the run has none")
 	case k.People(AskSecret) > 0 && len(k.Secrets) == 0:
 		return wrong("kernel.asks", "add --secret, or leave secret out of --ask", "people are asked about uses of secrets, and the run has none")
+	case k.People(AskTool) > 0 && !k.HasTools():
+		return wrong("kernel.asks", "add --grant tool:NAME, or leave tool out of --ask", "people are asked about calls of tools, and the run may call none")
 	case k.AskHold != 0 && (k.AskHold < AskHoldLeast || k.AskHold > AskHoldMost):
 		return wrong("kernel.ask_hold_ns", fmt.Sprintf("use %s to %s", AskHoldLeast, AskHoldMost), "a connection cannot be held for %s", k.AskHold)
-	case k.AskHold != 0 && k.People(AskNet) == 0 && k.People(AskSecret) == 0:
-		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet+" or --ask "+AskSecret, "no connection of this run is held for people's answer")
+	case k.AskHold != 0 && k.People(AskNet) == 0 && k.People(AskSecret) == 0 && k.People(AskTool) == 0:
+		return wrong("kernel.ask_hold_ns", "add --ask "+AskNet+", --ask "+AskSecret+" or --ask "+AskTool, "nothing of this run is held for people's answer")
 	case k.ModelLog && !k.HasModels():
 		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):

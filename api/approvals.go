@@ -16,6 +16,7 @@ const (
 	ApproveBudget ApprovalKind = "budget" // more of a budget that has paused the run
 	ApproveApply  ApprovalKind = "apply"  // writing an agent's changes back to its workspace on the host
 	ApproveSecret ApprovalKind = "secret" // a request that is to carry a secret, which no grant covers
+	ApproveTool   ApprovalKind = "tool"   // a call of a tool that may change something
 )
 
 // ApprovalState is how far a question is.

@@ -140,15 +140,17 @@ func New(c Config) (*Kernel, error) {
 	k.asks.Answered = func(q service.Question) error { return k.engine.Answered(q) }
 	k.secrets = secrets.Secrets{Keys: c.Secrets, Run: c.Run, Grants: k.grants, Taints: c.Taints, People: k.asks}
 	k.asks.Secret = k.secrets.Question
+	called := &tools.Tools{Ledger: k.Ledger, Grants: k.grants, Places: c.Tools, People: k.asks, Read: c.Store.Read}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Taints: c.Taints, Ledger: k.budgets, Approvals: k.asks,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Idle: k.idle(c.Runs), Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service(), (&tools.Tools{Ledger: k.Ledger, Grants: k.grants, Places: c.Tools, Read: c.Store.Read}).Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service(), apply.Apply{Files: c.Changes}.Service(), k.secrets.Service(), called.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	called.Serve(k.engine)
 	k.blobs.Serve(k.engine)
 	happened.Serve(k.engine)
 	k.alarm = newAlarm(k.engine.Now, k.due)

@@ -60,7 +60,7 @@ var (
 		Doc: "Lists the tools that a run's grants cover, with the schemas of their arguments. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
 	ToolCall = api.Row[api.ToolCallParams, api.ToolCallResult]{Name: "tool.call", Access: api.AccessAgent, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict, api.CodeBusy},
-		Doc: "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started. Of two calls with one key the second is refused: the answer of the first is not kept."}
+		Doc: "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with all that it has started. Of two calls with one key the second is refused: the answer of the first is not kept."}
 
 	GrantList = api.Row[api.GrantListParams, api.GrantListResult]{Name: "grant.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."}

@@ -13,6 +13,7 @@ var yesTexts = map[api.ApprovalKind]func(a api.Approval) string{
 	api.ApproveSecret: func(a api.Approval) string {
 		return "lets such requests carry it, whatever is in their body and their query"
 	},
+	api.ApproveTool: func(api.Approval) string { return "lets it call this tool with exactly these arguments" },
 	api.ApproveApply: func(a api.Approval) string {
 		return "writes them once, with the rights of user " + fmt.Sprint(a.Owner) + ", if they are still exactly these"
 	},

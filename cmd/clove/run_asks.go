@@ -51,7 +51,7 @@ type word struct {
 	params api.ApprovalRespondParams
 }
 
-// words are those about a connection. What a yes does once, such as adding to a budget, has no others than yesOrNo.
+// words are those about a connection or a call of a tool. What a yes does once, such as adding to a budget, has no others than yesOrNo.
 var words = []word{
 	{prompt.Answer{Word: "y", Means: "allow this once", Yes: true}, api.ApprovalRespondParams{Allow: true, Once: true}},
 	{prompt.Answer{Word: "run", Means: "allow to the end of the run", Yes: true}, api.ApprovalRespondParams{Allow: true}},
@@ -169,7 +169,7 @@ func (a *asking) show(ctx context.Context, q api.Approval) {
 		go a.watch(ctx, gone)
 	}
 	offered := yesOrNo
-	if q.Kind == api.ApproveNet {
+	if q.Kind == api.ApproveNet || q.Kind == api.ApproveTool {
 		offered = words
 	}
 	question := prompt.Question{Lines: a.lines(q), Given: func(typed string) error {

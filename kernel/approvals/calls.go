@@ -14,14 +14,14 @@ import (
 // Ask keeps the question about an agent's call. One that was refused before is not asked again.
 func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome, err error) {
 	made := Row{Call: c.Question().ID, Approval: api.Approval{Kind: api.ApprovalKind(q.Kind), What: q.What, Shown: q.Shown, Says: q.Says, Cost: q.Cost, Also: q.Also, Rule: q.Rule, Changes: q.Changes}}
-	size := len(q.What) + len(strings.Join(q.Shown, "")) + len(q.Cost) + len(q.Also) + len(q.Rule)
 	switch {
 	case !kinds[made.Kind].calls:
 		return out, api.Failure(api.CodeUnenforceable, "", "nothing asks people about %s", c.Method)
-	case size > cmp.Or(kinds[made.Kind].shown, whatMost):
-		return out, api.Failure(api.CodeParams, "ask about less at once, as with fewer arguments or paths", "people see all of it, and it has %d bytes instead of %d", size, cmp.Or(kinds[made.Kind].shown, whatMost))
 	case len(q.Says) > reasonMost:
 		return out, api.Failure(api.CodeParams, "", "an agent's own words have at most %d bytes", reasonMost)
+	}
+	if err := made.seen(); err != nil {
+		return out, err
 	}
 	before, err := Rows.Indexed(c.Tx, byCall, made.Call)
 	for _, old := range before { // of a life of the run that has ended
@@ -43,14 +43,23 @@ func (a *Approvals) Ask(c *service.Call, q service.Asking) (out service.Outcome,
 	return out, nil
 }
 
-// Standing adds the questions about calls that wait: the run's supervisor shows them where it shows its own.
+// seen refuses a question of which people would not see all.
+func (r *Row) seen() error {
+	size, most := len(r.What)+len(strings.Join(r.Shown, ""))+len(r.Cost)+len(r.Also)+len(r.Rule), cmp.Or(kinds[r.Kind].shown, whatMost)
+	if size > most {
+		return api.Failure(api.CodeParams, "ask about less at once, as with fewer arguments or paths", "people see all of it, and it has %d bytes instead of %d", size, most)
+	}
+	return nil
+}
+
+// Standing adds the questions about calls that wait, and those that the kernel itself has asked: the run's supervisor shows them where it shows its own.
 func Standing(tx *store.KernelTx, run agent.Run, s *api.Standing) error {
 	if len(run.Spec.Kernel.Asks) == 0 {
 		return nil
 	}
 	all, err := Waiting(tx, run.Spec.ID)
 	for _, r := range all {
-		if r.Call != "" {
+		if r.Call != "" || kinds[r.Kind].stands {
 			s.Asking = append(s.Asking, r.ID)
 		}
 	}

@@ -17,6 +17,10 @@
 // place of the grant that is missing for this one call, and of nothing else. Each such call is a question of its own; what
 // was refused is not asked again.
 //
+// A call of a tool that may change something is a question of the kernel's own (package kernel/tools), where the run's spec asks people
+// about tools: such a yes takes the place of no grant. The call waits with its caller, and uses the yes in the transaction of its
+// reservation, as a use of a secret does. A question for which no call waits any more is taken back.
+//
 // What asks waits by the topic of the question. A held connection is its supervisor's: it ends with that, and is
 // asked about again when it is made again.
 package approvals

@@ -16,7 +16,7 @@ func (a *Approvals) made(c *service.Call, run agent.Run, p api.ApprovalAskParams
 	of, known := kinds[p.Kind]
 	waits = cmp.Or(time.Duration(p.ExpiresMS)*time.Millisecond, of.lasts, lasts)
 	switch {
-	case !known || of.calls || waits < 0 || waits > lastsMost || of.ask == nil && (p.What == "" || p.Rule == "") || len(p.What) > whatMost || len(p.Rule) > whatMost:
+	case !known || of.calls || of.stands || waits < 0 || waits > lastsMost || of.ask == nil && (p.What == "" || p.Rule == "") || len(p.What) > whatMost || len(p.Rule) > whatMost:
 		return made, waits, api.Failure(api.CodeParams, "", "it is no question to people")
 	case of.ask != nil:
 		made, err = of.ask(a, c, run, p)

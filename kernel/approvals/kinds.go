@@ -12,6 +12,8 @@ import (
 type kind struct {
 	// calls says that it is a call of an agent's, which the engine keeps: what people allow is done once.
 	calls bool
+	// stands says that the kernel asks: the run's supervisor shows it where it shows its own.
+	stands bool
 	// shown is how many bytes people see of a call at most; 0: whatMost.
 	shown int
 	// ask makes the question of a supervisor about a run; nil: the supervisor's words are the question.
@@ -39,6 +41,7 @@ var kinds = map[api.ApprovalKind]kind{
 	api.ApproveSpawn:  {calls: true, may: ownerOrRoot},
 	api.ApproveApply:  {calls: true, may: ownerOrRoot, shown: changesMost},
 	api.ApproveSecret: {ask: (*Approvals).askSecret, may: func(*Approvals, *Row, agent.Owner) error { return nil }}, // as the run itself
+	api.ApproveTool:   {stands: true, may: ownerOrRoot},
 	api.ApproveBudget: {
 		ask: (*Approvals).askBudget, lasts: budgetLasts,
 		may: func(*Approvals, *Row, agent.Owner) error { return nil }, // Add refuses

@@ -26,11 +26,16 @@ func (a *Approvals) askSecret(c *service.Call, run agent.Run, p api.ApprovalAskP
 // UseSecret uses what people have answered to the question about a use of a secret. A yes for one time is used up with it. The
 // error is a conflict where they were not asked, or have not answered.
 func (a *Approvals) UseSecret(c *service.Call, run agent.Run, secret, what string) error {
-	all, err := Rows.Below(c.Tx, store.RunKey(run.Spec.ID, ""))
 	made := secretRow(secret, what)
+	return made.answered(c, run)
+}
+
+// answered uses what people have answered to an equal question of a run.
+func (made *Row) answered(c *service.Call, run agent.Run) error {
+	all, err := Rows.Below(c.Tx, store.RunKey(run.Spec.ID, ""))
 	for _, r := range all {
 		switch {
-		case !r.same(&made) || !r.holds(c.Now) || r.State == api.ApprovalWaits:
+		case !r.same(made) || !r.holds(c.Now) || r.State == api.ApprovalWaits:
 		case r.State != api.ApprovalAllowed:
 			return api.Failure(api.CodeDenied, "", "people refused it: %s", r.why()).By(service.StageApproval, r.ID)
 		default:

@@ -22,6 +22,9 @@ type Spending struct {
 	// error is returned as it is, and is no refusal. It may be called more than once, and what
 	// it chose last holds. nil: the service needs the grant alone.
 	Fit func(budget.Left) (budget.Amounts, error)
+	// Allow is called in the transaction in which the call would be allowed, and its error refuses it: people may be asked
+	// first. It may be called more than once. nil: there is nothing more to ask.
+	Allow func(*service.Call) error
 }
 
 // Ceiling is an account that a call spends from beside those of its run, with limits that a
@@ -57,8 +60,12 @@ func (l *Ledger) Reserve(run agent.Run, s Spending) (reservation string, err err
 	if err := l.engine.Room(); err != nil {
 		return "", err
 	}
-	if id := l.inSpare(run, s); id != "" {
-		return id, nil
+	if s.Allow == nil {
+		if id := l.inSpare(run, s); id != "" {
+			return id, nil
+		}
+	} else if _, err := l.endSpares(ofRun(run.Spec.ID)); err != nil { // they would be in the way of a call that takes none
+		return "", err
 	}
 	t := try{ledger: l, run: run, spending: s, id: string(agent.NewID())}
 	err = t.reserve()
@@ -115,6 +122,11 @@ func (t *try) decide(c *service.Call) (out service.Outcome, err error) {
 	}
 	if err := chain.Reserve(&r, c.Now); err != nil {
 		return out, l.accounts.Exceeded(c, chain, err, &out)
+	}
+	if s.Allow != nil {
+		if err := s.Allow(c); err != nil {
+			return out, err
+		}
 	}
 	return out, cmp.Or(l.grants.Use(c, rule), store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain))
 }

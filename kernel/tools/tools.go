@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -42,10 +43,14 @@ type Tools struct {
 	Ledger Ledger
 	Grants service.Grants
 	Places Places // nil: no tools run here
+	People People
 	// Read runs a read transaction.
 	Read func(func(*store.KernelTx) error) error
 
-	places places
+	engine  Engine
+	places  places
+	mu      sync.Mutex     // guards waiting
+	waiting map[string]int // calls that wait for people, by question.key
 }
 
 // Service returns its methods.
@@ -160,8 +165,8 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	if !c.Agent {
 		s.User = &c.UID
 	}
-	if result.Call, err = t.Ledger.Reserve(c.Run, s); err != nil {
-		out.Recorded = true
+	if result.Call, out.Recorded, err = t.reserve(c, d, p.Arguments, s); err != nil {
+		out.About = s.What
 		return result, out, err
 	}
 	began := time.Now()
@@ -169,8 +174,11 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	result.DurationMS = time.Since(began).Milliseconds()
 	used := amounts(d)
 	ahead := used
-	if !ran {
+	switch {
+	case !ran:
 		used, ahead = nil, nil
+	case asks(c.Run, d): // the next call waits for people first
+		ahead = nil
 	}
 	out.Recorded = true // the settlement is its record
 	settled := t.Ledger.Settle(c.Run, ledger.Settlement{Service: Name, Reservation: result.Call, Used: used, Ahead: ahead})

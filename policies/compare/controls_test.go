@@ -185,7 +185,10 @@ func controls() []control {
 		anyValue("kernel.grants", func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "tool:write", "net:other.test") }),
 		anyValue("kernel.budgets", func(s *agent.Spec) { s.Kernel.Budgets = nil }, func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} }),
 		{field: "kernel.at_end", setting: "at_end", wider: change{func(s *agent.Spec) { s.Kernel.AtEnd = "pause" }, func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" }}, narrower: change{func(s *agent.Spec) { s.Kernel.AtEnd = "end" }}},
-		{field: "kernel.asks", setting: "ask", wider: change{func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskNet, "other"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Asks = nil }}},
+		{field: "kernel.asks", setting: "ask", wider: change{func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskNet, "other"} }}, narrower: change{func(s *agent.Spec) { s.Kernel.Asks = nil }, func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskTool} }}},
+		{field: "kernel.asks", setting: "ask", given: func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskTool + "=2"} },
+			wider:    change{func(s *agent.Spec) { s.Kernel.Asks = nil }, func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskTool} }},
+			narrower: change{func(s *agent.Spec) { s.Kernel.Asks, s.Kernel.Grants = nil, nil }, func(s *agent.Spec) { s.Kernel.Asks = []string{agent.AskTool + "=3"} }}},
 		{field: "kernel.secrets", setting: "secrets", given: func(s *agent.Spec) {
 			s.Kernel.Asks, s.Kernel.Secrets, s.Kernel.Grants = []string{agent.AskSecret}, []string{"TOKEN:env=T", "OTHER:env=O"}, []string{"secret:OTHER"}
 		}, wider: change{func(s *agent.Spec) { s.Kernel.Asks = nil }}, // people are not asked about TOKEN

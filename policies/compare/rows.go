@@ -189,7 +189,7 @@ func shared() []Row {
 		elsewhere("kernel.grants", "derived from the parent's live grants (kernel/grant), which the owner may have revoked or added"),
 		elsewhere("kernel.budgets", "counted in the parent's accounts (kernel/budget) when it is spent, where it has to fit"),
 		bySetting("kernel.at_end", "at_end", "end, pause, refuse: no later one than the parent's", absent(func(s *agent.Spec) *string { return &s.Kernel.AtEnd })),
-		bySetting("kernel.asks", "ask", "no more than the parent", nil),
+		bySetting("kernel.asks", "ask", "no more than the parent, and about tools no less, if it may call some", nil),
 		bySetting("kernel.secrets", "secrets", "no secret that the parent may not use", nil),
 		free("holds the child's own connections alone", "kernel.ask_hold_ns")[0],
 		bySetting("kernel.on_denial", "on_denial", "ended or paused after no more refusals than the parent", absent(func(s *agent.Spec) *string { return &s.Kernel.OnDenial })),

@@ -81,16 +81,10 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: Asks, Key: "ask", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
 			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", ") + "; KIND=N: N users must say yes",
 			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", ") + "; with KIND=N the yes of N users is needed",
-			Read:  each(readAsk), Wider: func(base, wide agent.Spec) []Difference {
-				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool {
-					kind, people, _ := agent.ParseAsk(ask)
-					least := agent.Kernel{Asks: have}.People(kind)
-					return least > 0 && people >= least
-				})
-			},
+			Read:  each(readAsk), Wider: widerAsks,
 		},
 		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Kernel.AskHold }, read: clock}.row(Setting{
-			Flag: AskHold, Manifest: "ask_hold", Group: GroupShared, Usage: "hold a connection or a request for people's answer for this long, 1s to 1h", Default: "10m", Pod: notForContainers,
+			Flag: AskHold, Manifest: "ask_hold", Group: GroupShared, Usage: "hold a connection, a request or a call of a tool for people's answer for this long, 1s to 1h", Default: "10m", Pod: notForContainers,
 		}),
 		{
 			Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
@@ -228,20 +222,6 @@ func readSecret(r *Reader, text string) error {
 	}
 	if !slices.Contains(r.Spec.Kernel.Secrets, m.String()) {
 		r.Spec.Kernel.Secrets = append(r.Spec.Kernel.Secrets, m.String())
-	}
-	return nil
-}
-
-func readAsk(r *Reader, text string) error {
-	kind, people, sound := agent.ParseAsk(text)
-	if !sound {
-		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or ")+", or "+agent.Asks[0]+"=2 where two users must say yes", "%.64q is nothing that people are asked about", text)
-	}
-	if r.Spec.Kernel.People(kind) < people { // of several the most counts
-		r.Spec.Kernel.Asks = append(slices.DeleteFunc(r.Spec.Kernel.Asks, func(have string) bool {
-			about, _, _ := agent.ParseAsk(have)
-			return about == kind
-		}), text)
 	}
 	return nil
 }

@@ -2840,7 +2840,7 @@ export interface Kernel {
   on_ask_key?: string;
   /** of what no rule decides, what people are asked about: some of asks */
   asks?: string[];
-  /** how long a connection or a request is held for people's answer; 0: AskHold. */
+  /** how long a connection, a request or a call of a tool is held for people's answer; 0: AskHold. */
   ask_hold_ns?: number;
   /** below the owner; empty: the owner's own */
   namespace?: string;
@@ -4116,9 +4116,10 @@ export interface AgentToolMethods {
   listAll(params?: Omit<ToolListParams, "run">, options?: CallOptions): AsyncGenerator<Tool, void, void>;
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
-   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started. Of two calls with one key the second is refused: the answer of
-   * the first is not kept.
+   * counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes
+   * first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with
+   * all that it has started. Of two calls with one key the second is refused: the answer of the
+   * first is not kept.
    */
   call(params: Omit<ToolCallParams, "run">, options?: CallOptions): Promise<ToolCallResult>;
 }
@@ -4622,9 +4623,10 @@ export interface ClovedToolMethods {
   listAll(params: ToolListParams, options?: CallOptions): AsyncGenerator<Tool, void, void>;
   /**
    * Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It
-   * counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool
-   * with all that it has started. Of two calls with one key the second is refused: the answer of
-   * the first is not kept.
+   * counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes
+   * first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with
+   * all that it has started. Of two calls with one key the second is refused: the answer of the
+   * first is not kept.
    */
   call(params: ToolCallParams, options?: CallOptions): Promise<ToolCallResult>;
 }

@@ -2275,9 +2275,11 @@ class ToolMethods:
         key: Optional[str] = None,
     ) -> ToolCallResult:
         """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
-        has ended. It counts as one of the budget's tool_calls. The end of the call,
-        as by cancel, ends the tool with all that it has started. Of two calls with
-        one key the second is refused: the answer of the first is not kept.
+        has ended. It counts as one of the budget's tool_calls. In a run with --ask
+        tool it waits for people's yes first, unless the tool changes nothing. The
+        end of the call, as by cancel, ends the tool with all that it has started. Of
+        two calls with one key the second is refused: the answer of the first is not
+        kept.
 
         Args:
             arguments: an object of JSON, of at most 48 KiB; absent: {}.
@@ -3393,7 +3395,7 @@ METHODS: dict[str, Method] = {
     ),
     "tool.call": Method(
         "tool.call",
-        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. The end of the call, as by cancel, ends the tool with all that it has started. Of two calls with one key the second is refused: the answer of the first is not kept.",
+        "Calls a tool that a grant tool:NAME covers, and returns what it gave when it has ended. It counts as one of the budget's tool_calls. In a run with --ask tool it waits for people's yes first, unless the tool changes nothing. The end of the call, as by cancel, ends the tool with all that it has started. Of two calls with one key the second is refused: the answer of the first is not kept.",
         [
             Param("tool", "string", True, ""),
             Param("arguments", "json", False, "an object of JSON, of at most 48 KiB; absent: {}."),

@@ -437,7 +437,7 @@ class Kernel:
     on_ask: str = ""  # command or URL that may answer questions; empty: none
     on_ask_key: str = ""  # absolute path of the owner's key for the proofs of on_ask's answers
     asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
-    ask_hold_ns: int = 0  # how long a connection or a request is held for people's answer; 0: AskHold.
+    ask_hold_ns: int = 0  # how long a connection, a request or a call of a tool is held for people's answer; 0: AskHold.
     namespace: str = ""  # below the owner; empty: the owner's own
     secrets: list[str] = field(default_factory=list)  # those that the run may use, each with how it gets the placeholder: NAME:env=VARIABLE, NAME:file=/PATH, or NAME: and a program (secrets.ParseMount).
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
@@ -2955,9 +2955,11 @@ class ToolMethods:
         key: Optional[str] = None,
     ) -> ToolCallResult:
         """Calls a tool that a grant tool:NAME covers, and returns what it gave when it
-        has ended. It counts as one of the budget's tool_calls. The end of the call,
-        as by cancel, ends the tool with all that it has started. Of two calls with
-        one key the second is refused: the answer of the first is not kept.
+        has ended. It counts as one of the budget's tool_calls. In a run with --ask
+        tool it waits for people's yes first, unless the tool changes nothing. The
+        end of the call, as by cancel, ends the tool with all that it has started. Of
+        two calls with one key the second is refused: the answer of the first is not
+        kept.
 
         Args:
             arguments: an object of JSON, of at most 48 KiB; absent: {}.
