@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -244,6 +245,29 @@ func (k children) suspend(id agent.ID, by string) error {
 	return nil // its start has begun, and meets no parent
 }
 
+// pastQueue returns a run that has left the queue, and waits for one that is just being queued or started: a signal
+// meets no queued run. A run for which no processor is free is ended in the queue: by says who does that.
+func (k children) pastQueue(id agent.ID, ends bool, by string) (run agent.Run, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	run, found, err := k.d.cache.until(ctx, id, func(_ agent.Run, found bool) bool { return found })
+	if err != nil || !found {
+		return run, cmp.Or(err, error(api.Failure(api.CodeNotFound, "", "the run is gone")))
+	}
+	if run.State == agent.StateQueued && ends {
+		if err := k.suspend(id, by); err != nil {
+			return run, err
+		}
+	}
+	if !ends {
+		return run, nil // a queued run is refused, which its sender knows
+	}
+	run, _, err = k.d.cache.until(ctx, id, func(run agent.Run, found bool) bool {
+		return !found || run.State != agent.StateQueued && run.State != agent.StateStarting
+	})
+	return run, err
+}
+
 // EndIdle asks the supervisor of a run to end it because its agent has only waited.
 func (k children) EndIdle(id agent.ID) error {
 	return k.d.supervisors().call(context.Background(), id, supervisor.MethodIdle, api.Nothing{}, nil)
@@ -254,10 +278,6 @@ const byAgent = "the agent of a run above it"
 
 // Signal does what run.signal does, in the name of the agent above.
 func (k children) Signal(id agent.ID, signal, reason string) error {
-	run, found := k.Get(id)
-	if !found {
-		return api.Failure(api.CodeNotFound, "", "the run is gone")
-	}
 	p := api.SignalParams{RunParams: api.RunParams{Run: string(id)}, Signal: int(signalNumbers[signal]), Policy: signal == "POLICY", Budget: signal == "BUDGET"}
 	by := byAgent
 	switch {
@@ -266,10 +286,11 @@ func (k children) Signal(id agent.ID, signal, reason string) error {
 	case reason != "": // a signal of Linux's has none: it is with the agent that sent it
 		by += ": " + reason
 	}
-	if run.State == agent.StateQueued && !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal) {
-		return k.suspend(id, by) // nothing of it runs that could be ended otherwise
+	run, err := k.pastQueue(id, !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal), by)
+	if err != nil || run.State == agent.StateEnded {
+		return err
 	}
 	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}, name: by}, run: run}
-	_, err := k.d.runs().signal(c, p)
+	_, err = k.d.runs().signal(c, p)
 	return err
 }

@@ -39,7 +39,10 @@ func (t *Tools) Serve(e Engine) { t.engine = e }
 
 // asks reports whether people are asked about calls of a tool by a run. What is not known to change nothing may change something.
 func asks(run agent.Run, d tools.Definition) bool {
-	return run.Spec.Kernel.People(agent.AskTool) > 0 && (d.Annotations.ReadOnly == nil || !*d.Annotations.ReadOnly)
+	is := func(hint *bool) bool { return hint != nil && *hint }
+	// What reaches beyond the sandbox can carry out what it has read.
+	harmless := is(d.Annotations.ReadOnly) && !is(d.Annotations.OpenWorld)
+	return run.Spec.Kernel.People(agent.AskTool) > 0 && !harmless
 }
 
 // question is what people are asked about one call.
