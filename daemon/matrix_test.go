@@ -170,7 +170,7 @@ var matrix = map[string]row{
 
 	agents.GrantList.Name:   forOwner,
 	agents.ToolList.Name:    forOwner,
-	agents.ToolCall.Name:    forOwner,
+	agents.ToolCall.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `,"tool":"none"`},
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),
 	methods.GrantGive.Name:  forOwner.with(`,"grant":"tool:fetch"`),
 	agents.GrantDerive.Name: forOwner.with(`,"from":"GRANT","grant":"tool:fetch"`),
