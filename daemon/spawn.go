@@ -245,8 +245,8 @@ func (k children) suspend(id agent.ID, by string) error {
 	return nil // its start has begun, and meets no parent
 }
 
-// pastQueue returns a run that has left the queue, and waits for one that is just being queued or started: a signal
-// meets no queued run. A run for which no processor is free is ended in the queue: by says who does that.
+// pastQueue returns a run as a signal finds it: it waits for one that is just being queued. With ends, the signal ends
+// the run: one in the queue is ended there, in the name of by, and one whose start has begun is waited for.
 func (k children) pastQueue(id agent.ID, ends bool, by string) (run agent.Run, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
@@ -74,5 +75,5 @@ func toolMount(spec agent.Spec) (binds []rootfs.Bind, execute []string) {
 	if err != nil {
 		return nil, nil // the launch has looked for them already
 	}
-	return []rootfs.Bind{{Source: besideInit(programs+"/", toolProgram), Target: tools.Program, ReadOnly: true}}, []string{tools.Program}
+	return []rootfs.Bind{{Source: filepath.Join(programs, toolProgram), Target: tools.Program, ReadOnly: true}}, []string{tools.Program}
 }

@@ -92,12 +92,7 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	}
 	all := closers{own}
 	if spec.Kernel.HasTools() {
-		doors := toolcontrol.New(toolcontrol.Options{Programs: runtime.Programs, Calls: func(ctx context.Context, run agent.ID, calls *channel.Conn) {
-			_ = own.Calls(ctx, run, calls) // ends with the run
-		}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-		insides := inside.NewRuns(paths.Run)
-		own.Tools = insides
-		streams.Tools, all = doors, closers{doors, insides, own}
+		all = append(serveTools(own, paths.Run, streams), own)
 	}
 	if !spec.Kernel.HasModels() {
 		return all, nil
@@ -108,6 +103,16 @@ func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	}
 	streams.Models, own.Waiting = served, served.Waiting
 	return append(closers{served}, all...), nil // what calls used is settled before the ledger closes
+}
+
+// serveTools serves tools in this process, and returns what ends them.
+func serveTools(own *kernel.Own, runDir string, streams *runtime.IO) closers {
+	doors := toolcontrol.New(toolcontrol.Options{Programs: runtime.Programs, Calls: func(ctx context.Context, run agent.ID, calls *channel.Conn) {
+		_ = own.Calls(ctx, run, calls) // ends with the run
+	}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	insides := inside.NewRuns(runDir)
+	streams.Tools, own.Tools = doors, insides
+	return closers{doors, insides}
 }
 
 // checkNet refuses a network rule that a run may not get later: it could not start with it, or this host's ceiling is

@@ -104,9 +104,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
 		defer cloved.Close()
-		share := client.NewShare(cloved)
-		served := attach.NewClient(filepath.Dir(s.socket))
-		streams.Kernel, streams.Secrets, streams.Models, streams.Tools = share, share, served, served
+		s.serveBy(cloved, &streams)
 	}
 	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }
 	streams.HomeCopied = func(name string) {
@@ -169,6 +167,12 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		answer(pipe, notStarted(record, steps))
 	}
 	return err
+}
+
+// serveBy has cloved serve what the agent shares.
+func (s *supervisor) serveBy(cloved *client.Client, streams *runtime.IO) {
+	share, served := client.NewShare(cloved), attach.NewClient(filepath.Dir(s.socket))
+	streams.Kernel, streams.Secrets, streams.Models, streams.Tools = share, share, served, served
 }
 
 // refusePatience bounds the wait for the store when a start has failed: that may be

@@ -48,7 +48,7 @@ type Tools struct {
 	Read func(func(*store.KernelTx) error) error
 
 	engine  Engine
-	places  places
+	working working
 	mu      sync.Mutex     // guards waiting
 	waiting map[string]int // calls that wait for people, by question.key
 }
@@ -156,7 +156,7 @@ func (t *Tools) call(c *service.Call, p api.ToolCallParams) (result api.ToolCall
 	if t.Places == nil {
 		return result, out, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "no tools run here")
 	}
-	leave, err := t.places.enter(c.Context, c.Run.Spec.ID)
+	leave, err := t.working.enter(c.Context, c.Run.Spec.ID)
 	if err != nil {
 		return result, out, err
 	}

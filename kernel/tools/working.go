@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -18,52 +19,52 @@ const (
 	callsBurst     = 50
 )
 
-// places are those of calls at work. The zero value is ready.
-type places struct {
+// working counts the calls of runs that are at work. The zero value is ready.
+type working struct {
 	mu   sync.Mutex // guards the following
-	runs map[agent.ID]*placesOf
+	runs map[agent.ID]*workingOf
 }
 
-type placesOf struct {
+type workingOf struct {
 	taken int
 	pace  *rate.Limiter
 }
 
 // enter takes a place for a call of a run, and waits for its turn.
-func (p *places) enter(ctx context.Context, run agent.ID) (leave func(), err error) {
-	of := p.take(run)
+func (w *working) enter(ctx context.Context, run agent.ID) (leave func(), err error) {
+	of := w.take(run)
 	if of == nil {
 		return nil, api.Failure(api.CodeBusy, "wait for one of them to end", "%d tools of the run are at work", callsMost)
 	}
 	leave = func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		of.taken--
 	}
 	if err := of.pace.Wait(ctx); err != nil {
 		leave()
-		return nil, context.Cause(ctx)
+		return nil, cmp.Or(context.Cause(ctx), err) // the turn may come behind the deadline
 	}
 	return leave, nil
 }
 
 // take takes a place; nil: there is none. Runs that have called nothing for a while are forgotten.
-func (p *places) take(run agent.ID) *placesOf {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, of := range p.runs {
+func (w *working) take(run agent.ID) *workingOf {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, of := range w.runs {
 		if of.taken == 0 && of.pace.Tokens() >= callsBurst && id != run {
-			delete(p.runs, id)
+			delete(w.runs, id)
 		}
 	}
-	of := p.runs[run]
+	of := w.runs[run]
 	switch {
 	case of == nil:
-		of = &placesOf{pace: rate.NewLimiter(callsPerSecond, callsBurst)}
-		if p.runs == nil {
-			p.runs = map[agent.ID]*placesOf{}
+		of = &workingOf{pace: rate.NewLimiter(callsPerSecond, callsBurst)}
+		if w.runs == nil {
+			w.runs = map[agent.ID]*workingOf{}
 		}
-		p.runs[run] = of
+		w.runs[run] = of
 	case of.taken >= callsMost:
 		return nil
 	}
