@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // maxPath is PATH_MAX without the final NUL. A deeper tree cannot be named in one system
@@ -107,19 +109,10 @@ func (b beneath) openRegular(rel string) (*os.File, error) {
 	return file, nil
 }
 
-// resolveTries bounds the retries of openat2, against a process that renames files in a loop.
-const resolveTries = 256
-
-// openat2 is openat2(2), repeated after a signal and after EAGAIN. The kernel returns
-// EAGAIN if a rename or a mount anywhere on the host happens at the same time, because it
-// cannot tell then whether ".." stays inside.
+// openat2 opens name in dir by the rules of how.
 func openat2(dir int, name string, how *unix.OpenHow) (*os.File, error) {
 	how.Flags |= unix.O_CLOEXEC
-	var fd int
-	err := error(unix.EAGAIN)
-	for tries := 0; tries < resolveTries && (err == unix.EAGAIN || err == unix.EINTR); tries++ {
-		fd, err = unix.Openat2(dir, name, how)
-	}
+	fd, err := descriptor.Openat2(dir, name, how)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/landlock"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
@@ -132,7 +133,7 @@ func openInRoot(root *os.File, path string, real bool) (*os.File, error) {
 	if real {
 		how.Resolve |= unix.RESOLVE_NO_SYMLINKS
 	}
-	fd, err := unix.Openat2(int(root.Fd()), path, &how)
+	fd, err := descriptor.Openat2(int(root.Fd()), path, &how)
 	if real && errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%s leads through a link: %w", path, fs.ErrNotExist)
 	}

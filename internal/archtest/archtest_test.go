@@ -154,7 +154,7 @@ var mayImport = []struct {
 	{"cmd/clove-tool", []string{"tools", "tools/builtin", "tools/schema"}, "the program inside has nothing of clove's but the tools"},
 	{"sdk", nil, "tests of clients in other languages"},
 	{"internal/atomicfile", nil, "a leaf"},
-	{"internal/beneath", nil, "a leaf"},
+	{"internal/beneath", []string{"internal/descriptor"}, "paths of others, opened"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bounded", nil, "a leaf"},
 	{"internal/bundle", nil, "an archive of what it is given"},

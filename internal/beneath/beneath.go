@@ -12,11 +12,9 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-)
 
-// resolveTries is how often a path is looked up again when a process renames parts
-// of it meanwhile: openat2(2) says EAGAIN when it cannot tell whether ".." led out.
-const resolveTries = 64
+	"clove.run/clove/internal/descriptor"
+)
 
 // Open opens path as a process with that root directory would: links are resolved
 // inside root and never lead out. Magic links of proc, which would, are refused. The
@@ -38,11 +36,7 @@ func OpenPlace(dir *os.File, path string) (*os.File, error) {
 // openat2 opens path below dir by the rules of resolve (openat2(2)), and checks what it is.
 func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
-	var fd int
-	err := error(unix.EAGAIN)
-	for tries := 0; tries < resolveTries && (err == unix.EAGAIN || err == unix.EINTR); tries++ {
-		fd, err = unix.Openat2(int(dir.Fd()), path, &how)
-	}
+	fd, err := descriptor.Openat2(int(dir.Fd()), path, &how)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}

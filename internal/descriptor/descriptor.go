@@ -1,5 +1,5 @@
 // Package descriptor makes system calls on open descriptors: one while the file is
-// guaranteed to stay open, flock(2), the wait for a connection, and the closing of
+// guaranteed to stay open, flock(2), openat2(2), the wait for a connection, and the closing of
 // inherited descriptors.
 //
 // It refuses to change the mode of a descriptor that other processes may share.
@@ -145,4 +145,26 @@ func CloseInherited(last int) error {
 		}
 	}
 	return nil
+}
+
+// Bounds of the repetitions of Openat2. A process that renames files without end must not hold its caller.
+const (
+	resolveAtOnce = 64
+	resolvePause  = 100 * time.Microsecond
+	resolveMost   = 1000 // then it has taken a tenth of a second
+)
+
+// Openat2 is openat2(2), repeated after a signal and after EAGAIN: the kernel returns that if a rename or a mount
+// anywhere on the host happens at the same time, because it cannot tell then whether ".." stays inside. A process that
+// renames may have lost its processor in the middle, so later repetitions wait for a moment. The descriptor is the caller's.
+func Openat2(dir int, path string, how *unix.OpenHow) (fd int, err error) {
+	for tries := range resolveMost {
+		if fd, err = unix.Openat2(dir, path, how); err != unix.EAGAIN && err != unix.EINTR {
+			break
+		}
+		if tries >= resolveAtOnce {
+			time.Sleep(resolvePause)
+		}
+	}
+	return fd, err
 }

@@ -144,3 +144,43 @@ func TestLockWithinWaitsAsLongAsItMay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A path with ".." is opened beside a process that renames without end. The log says how many the kernel alone refuses.
+func TestOpenat2BesideRenames(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	renamed := make(chan struct{})
+	go func() {
+		defer close(renamed)
+		one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+		_ = os.Mkdir(one, 0o755) // else all renames fail, and the control sees it
+		for ctx.Err() == nil {
+			_ = os.Rename(one, two)
+			_ = os.Rename(two, one)
+		}
+	}()
+	defer func() { cancel(); <-renamed }()
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	refused := 0
+	for range 5000 {
+		fd, err := Openat2(int(root.Fd()), "a/b/../../a/b/../b", how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		if fd, err = unix.Openat2(int(root.Fd()), "a/b/../../a/b/../b", how); err == unix.EAGAIN {
+			refused++
+		} else if err == nil {
+			unix.Close(fd)
+		}
+	}
+	t.Logf("the kernel alone refused %d of 5000", refused)
+}
